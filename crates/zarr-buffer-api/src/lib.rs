@@ -1,0 +1,1 @@
+//! Bytes on any device: device ids, buffers, queues, readiness, disjoint-region writers

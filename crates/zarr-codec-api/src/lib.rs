@@ -1,0 +1,1 @@
+//! The contract between Zarr arrays and codecs: providers, segments, registry, limits, errors

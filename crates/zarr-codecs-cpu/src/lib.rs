@@ -1,0 +1,1 @@
+//! Zarr codecs on the CPU, each a feature on its field library

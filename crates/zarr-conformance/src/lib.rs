@@ -1,0 +1,1 @@
+//! Laws that every Zarr codec, store and device must hold

@@ -1,0 +1,1 @@
+//! Zarr stores: memory, filesystem, zip, object_store, and wrappers

@@ -1,0 +1,1 @@
+//! Zarr from object store to tensor: the front door
