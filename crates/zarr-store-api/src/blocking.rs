@@ -1,0 +1,266 @@
+//! The blocking form of a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::asynchronous::AsyncStore;
+use crate::error::StoreError;
+use crate::key::{StoreKey, StorePrefix};
+use crate::range::ByteRange;
+
+/// A store that values can be read from, with blocking calls.
+///
+/// Calls may be made from many threads at once.
+pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
+    /// The bytes of a range of the value under `key`, or `None` if there is no such key (whatever
+    /// the range is).
+    ///
+    /// # Errors
+    ///
+    /// As [`ByteRange::resolve`], and whatever the medium gives.
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError>;
+
+    /// The size of the value under `key` in bytes, or `None` if there is no such key.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError>;
+
+    /// The bytes of several ranges of one value, in the order of `ranges`; they may overlap.
+    /// `None` if there is no such key, also when `ranges` is empty.
+    ///
+    /// If the value is replaced during the call, each range comes whole from the old or the new
+    /// value; whether all come from the same one is up to the store.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); the first range that fails fails the call.
+    fn get_ranges(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+    ) -> Result<Option<Vec<Bytes>>, StoreError> {
+        if ranges.is_empty() {
+            return Ok(self.size(key)?.map(|_| Vec::new()));
+        }
+        ranges.iter().map(|range| self.get(key, *range)).collect()
+    }
+
+    /// Reads a range into the front of `dst` and says how many bytes it has there, or `None`, with
+    /// `dst` untouched, if there is no such key. Bytes of `dst` behind the range keep their value.
+    /// After an error `dst` holds anything.
+    ///
+    /// Stores that can do so read without an intermediate copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and [`StoreErrorKind::Parameter`](crate::StoreErrorKind::Parameter)
+    /// if the range has more bytes than `dst`: nothing is cut off in silence.
+    fn get_into(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &mut [u8],
+    ) -> Result<Option<usize>, StoreError> {
+        let Some(bytes) = self.get(key, range)? else {
+            return Ok(None);
+        };
+        copy_into(&bytes, dst)
+            .map(Some)
+            .map_err(|error| error.with_key(key).with_range(range))
+    }
+}
+
+/// Copies a value that was read into its destination.
+pub(crate) fn copy_into(bytes: &[u8], dst: &mut [u8]) -> Result<usize, StoreError> {
+    let capacity = dst.len();
+    let Some(front) = dst.get_mut(..bytes.len()) else {
+        return Err(StoreError::destination_too_short(
+            bytes.len() as u64,
+            capacity,
+        ));
+    };
+    front.copy_from_slice(bytes);
+    Ok(bytes.len())
+}
+
+/// A store that values can be written to, with blocking calls.
+pub trait WritableStore: Send + Sync + 'static {
+    /// Stores a value under a key, in place of what may be there.
+    ///
+    /// This is atomic: whoever reads, at any moment and also after a crash, sees the old value or
+    /// the new one, never a mixture or a part. When the call returns, readers see the new value.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives; [`StoreError::stored`] says what the key holds now.
+    fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError>;
+
+    /// Stores a value that is given in pieces, as if they had been concatenated.
+    ///
+    /// Stores that can do so write the pieces as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let mut value = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+        for part in parts {
+            value.extend_from_slice(part);
+        }
+        self.set(key, value.freeze())
+    }
+
+    /// Removes a key and its value. It is no error if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn erase(&self, key: &StoreKey) -> Result<(), StoreError>;
+
+    /// Removes every key below a prefix. It is no error if there is none. Not atomic: after an
+    /// error, some keys may be gone and others not.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError>;
+}
+
+/// What lies directly below a prefix; both lists are sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Keys directly below the prefix.
+    pub keys: Vec<StoreKey>,
+    /// Prefixes one level down that have at least one key below them.
+    pub prefixes: Vec<StorePrefix>,
+}
+
+impl Listing {
+    /// The listing of `prefix`, out of the sorted or unsorted keys below it. Keys that lie
+    /// elsewhere are left out.
+    pub fn from_keys(prefix: &StorePrefix, keys: impl IntoIterator<Item = StoreKey>) -> Self {
+        let mut listing = Self::default();
+        for key in keys {
+            match prefix.strip(&key).map(|name| name.split_once('/')) {
+                Some(Some((below, _))) => {
+                    // Keys come sorted as a rule: then a prefix comes in one run.
+                    let last = listing.prefixes.last().and_then(StorePrefix::name);
+                    if last != Some(below)
+                        && let Ok(child) = prefix.join(below)
+                    {
+                        listing.prefixes.push(child);
+                    }
+                }
+                Some(None) => listing.keys.push(key),
+                None => {}
+            }
+        }
+        listing.sort();
+        listing
+    }
+
+    /// Sorts both lists and drops what is there twice.
+    pub fn sort(&mut self) {
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        self.prefixes.sort_unstable();
+        self.prefixes.dedup();
+    }
+}
+
+/// A store whose keys can be listed, with blocking calls.
+pub trait ListableStore: Send + Sync + 'static {
+    /// Every key below a prefix, at any depth, sorted. Empty if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError>;
+
+    /// What lies directly below a prefix. Empty if there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError>;
+}
+
+/// A store with blocking calls, and what it can do besides reading.
+///
+/// Implement this for stores whose medium blocks by nature: memory, files, archives. For those
+/// that live behind a network, implement [`AsyncStore`]; adapters exist both ways.
+pub trait Store: ReadableStore {
+    /// The store as one that can be written to, if it can.
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        None
+    }
+
+    /// The store as one that can be listed, if it can.
+    fn as_listable(&self) -> Option<&dyn ListableStore> {
+        None
+    }
+
+    /// What to call the store in messages, such as `file:///data`. No credentials, please.
+    fn name(&self) -> String;
+
+    /// The async store behind this one, if this is only a blocking face of it. Readers that can
+    /// then take the native path.
+    fn native_async(&self) -> Option<Arc<dyn AsyncStore>> {
+        None
+    }
+}
+
+macro_rules! forward_through_pointer {
+    ($($pointer:ident),*) => {$(
+        impl<S: ReadableStore + ?Sized> ReadableStore for $pointer<S> {
+            fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+                (**self).get(key, range)
+            }
+
+            fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+                (**self).size(key)
+            }
+
+            fn get_ranges(
+                &self,
+                key: &StoreKey,
+                ranges: &[ByteRange],
+            ) -> Result<Option<Vec<Bytes>>, StoreError> {
+                (**self).get_ranges(key, ranges)
+            }
+
+            fn get_into(
+                &self,
+                key: &StoreKey,
+                range: ByteRange,
+                dst: &mut [u8],
+            ) -> Result<Option<usize>, StoreError> {
+                (**self).get_into(key, range, dst)
+            }
+        }
+
+        impl<S: Store + ?Sized> Store for $pointer<S> {
+            fn as_writable(&self) -> Option<&dyn WritableStore> {
+                (**self).as_writable()
+            }
+
+            fn as_listable(&self) -> Option<&dyn ListableStore> {
+                (**self).as_listable()
+            }
+
+            fn name(&self) -> String {
+                (**self).name()
+            }
+
+            fn native_async(&self) -> Option<Arc<dyn AsyncStore>> {
+                (**self).native_async()
+            }
+        }
+    )*};
+}
+
+forward_through_pointer!(Arc, Box);
