@@ -1,0 +1,406 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{BufferError, BufferErrorKind, DeviceId, Event, Queue};
+
+/// One allocation, as a device implements it.
+///
+/// # Safety
+/// While the value lives, [`Memory::len`] bytes at [`Memory::address`] belong to it. If [`Memory::host_pointer`] is `Some`, that pointer is
+/// valid for reads and writes of [`Memory::len`] initialised bytes by any host thread until the value is dropped, and it never
+/// changes. The implementation itself does not read or write them except in work that the buffer's events describe.
+pub unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
+    /// The device that the bytes live on.
+    fn device(&self) -> DeviceId;
+
+    /// Bytes.
+    fn len(&self) -> usize;
+
+    /// Whether there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The address on the device. The host must not dereference it.
+    fn address(&self) -> u64;
+
+    /// The address on the host, where the host may dereference it.
+    fn host_pointer(&self) -> Option<NonNull<u8>>;
+
+    /// The implementation, for the device that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// Bytes on a device: part of an allocation, shared, with the events that order work on it.
+///
+/// Cloning and slicing share the allocation and its events. The host reaches the bytes only through [`Buffer::host_read`] and
+/// [`Buffer::host_write`], which refuse, rather than wait, while work on the bytes is pending.
+#[derive(Clone)]
+pub struct Buffer {
+    allocation: Arc<Allocation>,
+    start: usize,
+    len: usize,
+}
+
+struct Allocation {
+    memory: Box<dyn Memory>,
+    hazards: Mutex<Hazards>,
+}
+
+/// Who uses an allocation. One mutex for all of it, so that the host cannot slip in between the check of a queue and its work.
+#[derive(Default)]
+struct Hazards {
+    last_write: Option<Event>,
+    reads: Vec<Event>,
+    /// Host guards alive: n readers, or -1 for one writer.
+    guards: isize,
+    /// Calls of [`enqueue`] under way that read.
+    enqueuing_reads: usize,
+    /// Calls of [`enqueue`] under way that write.
+    enqueuing_writes: usize,
+}
+
+impl Hazards {
+    fn writes_done(&self) -> Result<bool, BufferError> {
+        Ok(self.enqueuing_writes == 0 && self.last_write.as_ref().map_or(Ok(true), |event| event.is_complete())?)
+    }
+
+    fn reads_done(&self) -> Result<bool, BufferError> {
+        for event in &self.reads {
+            if !event.is_complete()? {
+                return Ok(false);
+            }
+        }
+        Ok(self.enqueuing_reads == 0)
+    }
+}
+
+impl Buffer {
+    /// Takes a device's allocation.
+    pub fn new(memory: impl Memory) -> Self {
+        let len = memory.len();
+        Self { allocation: Arc::new(Allocation { memory: Box::new(memory), hazards: Mutex::default() }), start: 0, len }
+    }
+
+    /// Host memory, without a copy.
+    pub fn from_vec(bytes: Vec<u8>) -> Self {
+        Self::new(crate::host::HostMemory::new(bytes))
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device that the bytes live on.
+    pub fn device(&self) -> DeviceId {
+        self.allocation.memory.device()
+    }
+
+    /// Whether the host may dereference the bytes.
+    pub fn is_host_visible(&self) -> bool {
+        self.allocation.memory.host_pointer().is_some()
+    }
+
+    /// The device's address of the first byte. Not for the host to dereference.
+    pub fn address(&self) -> u64 {
+        self.allocation.memory.address() + self.start as u64
+    }
+
+    /// Where in its allocation this buffer starts, in bytes.
+    pub fn offset(&self) -> usize {
+        self.start
+    }
+
+    /// The whole allocation, for the device that made it.
+    pub fn memory(&self) -> &dyn Memory {
+        &*self.allocation.memory
+    }
+
+    /// Whether two buffers are parts of one allocation.
+    pub fn shares_allocation(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.allocation, &other.allocation)
+    }
+
+    /// The bytes in `range`, counted from the start of this buffer.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when the range is not inside.
+    pub fn slice(&self, range: Range<usize>) -> Result<Self, BufferError> {
+        if range.start > range.end || range.end > self.len {
+            return Err(BufferError::parameter(format!("bytes {range:?} of a buffer of {}", self.len)));
+        }
+        Ok(Self { allocation: Arc::clone(&self.allocation), start: self.start + range.start, len: range.end - range.start })
+    }
+
+    /// The event of the last write, complete or not; `None` when the bytes were never written by a queue.
+    pub fn ready(&self) -> Option<Event> {
+        self.hazards().last_write.clone()
+    }
+
+    /// Blocks the calling thread until all work on the bytes, reads and writes, is done.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Device`] when that work failed.
+    pub fn wait(&self) -> Result<(), BufferError> {
+        let events: Vec<Event> = {
+            let hazards = self.hazards();
+            hazards.last_write.iter().chain(&hazards.reads).cloned().collect()
+        };
+        for event in events {
+            if !event.is_complete()? {
+                event.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all work on the bytes is done. Never blocks.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Device`] when that work failed.
+    pub fn is_idle(&self) -> Result<bool, BufferError> {
+        let hazards = self.hazards();
+        Ok(hazards.writes_done()? && hazards.reads_done()?)
+    }
+
+    /// The bytes, for the host to read.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::NotHostVisible`]; [`BufferErrorKind::NotReady`] while a write is pending (call [`Buffer::wait`] first);
+    /// [`BufferErrorKind::Borrowed`] while a [`HostWrite`] lives.
+    pub fn host_read(&self) -> Result<HostRead<'_>, BufferError> {
+        let pointer = self.host_pointer()?;
+        let mut hazards = self.hazards();
+        if hazards.guards < 0 {
+            return Err(self.borrowed("read by the host"));
+        }
+        if !hazards.writes_done()? {
+            return Err(self.not_ready());
+        }
+        hazards.guards += 1;
+        Ok(HostRead { buffer: self, pointer })
+    }
+
+    /// The bytes, for the host to write.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::NotHostVisible`]; [`BufferErrorKind::NotReady`] while any work is pending (call [`Buffer::wait`] first);
+    /// [`BufferErrorKind::Borrowed`] while another guard lives on the same allocation.
+    pub fn host_write(&self) -> Result<HostWrite<'_>, BufferError> {
+        let pointer = self.host_pointer()?;
+        let mut hazards = self.hazards();
+        if hazards.guards != 0 {
+            return Err(self.borrowed("written by the host"));
+        }
+        if !(hazards.writes_done()? && hazards.reads_done()?) {
+            return Err(self.not_ready());
+        }
+        hazards.guards = -1;
+        Ok(HostWrite { buffer: self, pointer })
+    }
+
+    fn host_pointer(&self) -> Result<NonNull<u8>, BufferError> {
+        let base = self.allocation.memory.host_pointer().ok_or_else(|| {
+            BufferError::new(BufferErrorKind::NotHostVisible, "the host cannot dereference these bytes; copy them to the host")
+                .on(self.device())
+        })?;
+        // SAFETY: `start` was checked against the allocation's length when the slice was made, and `Memory` promises that many bytes there.
+        Ok(unsafe { base.add(self.start) })
+    }
+
+    fn hazards(&self) -> MutexGuard<'_, Hazards> {
+        self.allocation.hazards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn not_ready(&self) -> BufferError {
+        BufferError::new(BufferErrorKind::NotReady, "work on these bytes is pending; wait for the buffer first").on(self.device())
+    }
+
+    fn borrowed(&self, wish: &str) -> BufferError {
+        BufferError::new(BufferErrorKind::Borrowed, format!("the bytes cannot be {wish}: the host holds them")).on(self.device())
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes on {} at {:#x})", self.len, self.device(), self.address())
+    }
+}
+
+/// Enqueues `work` on `queue`, ordered after whatever it must wait for, and notes it on the buffers. For implementations of queues and
+/// codecs: the one way to touch bytes on a device.
+///
+/// `work` itself only enqueues; it reads the buffers in `reads` and writes those in `writes`. Waiting for other queues is enqueued, the host
+/// does not wait. If `work` fails halfway, what it enqueued is noted all the same.
+///
+/// # Errors
+/// [`BufferErrorKind::Borrowed`] while the host holds a guard that excludes the access; what [`Queue::wait_for`],
+/// `work` and [`Queue::record`] return.
+pub fn enqueue<R, E: From<BufferError>>(
+    queue: &dyn Queue,
+    reads: &[&Buffer],
+    writes: &[&Buffer],
+    work: impl FnOnce() -> Result<R, E>,
+) -> Result<R, E> {
+    let mut claims = Claims { reads: Vec::new(), writes: Vec::new() };
+    let mut before = Vec::new();
+    for buffer in distinct(writes) {
+        let mut hazards = buffer.hazards();
+        if hazards.guards != 0 {
+            return Err(buffer.borrowed("written by a queue").into());
+        }
+        hazards.enqueuing_writes += 1;
+        before.extend(hazards.last_write.iter().chain(&hazards.reads).cloned());
+        drop(hazards);
+        claims.writes.push(buffer);
+    }
+    for buffer in distinct(reads) {
+        let mut hazards = buffer.hazards();
+        if hazards.guards < 0 {
+            return Err(buffer.borrowed("read by a queue").into());
+        }
+        hazards.enqueuing_reads += 1;
+        before.extend(hazards.last_write.iter().cloned());
+        drop(hazards);
+        claims.reads.push(buffer);
+    }
+    for event in before {
+        if event.queue() != queue.id() && !event.is_complete()? {
+            queue.wait_for(&event)?;
+        }
+    }
+    let result = work();
+    let event = queue.record()?;
+    for buffer in &claims.reads {
+        let mut hazards = buffer.hazards();
+        hazards.reads.retain(|read| read.queue() != queue.id());
+        hazards.reads.push(event.clone());
+    }
+    for buffer in &claims.writes {
+        let mut hazards = buffer.hazards();
+        hazards.reads.clear();
+        hazards.last_write = Some(event.clone());
+    }
+    result
+}
+
+/// Allocations that a call of [`enqueue`] is about to use; given back however the call ends.
+struct Claims<'a> {
+    reads: Vec<&'a Buffer>,
+    writes: Vec<&'a Buffer>,
+}
+
+impl Drop for Claims<'_> {
+    fn drop(&mut self) {
+        for buffer in &self.reads {
+            buffer.hazards().enqueuing_reads -= 1;
+        }
+        for buffer in &self.writes {
+            buffer.hazards().enqueuing_writes -= 1;
+        }
+    }
+}
+
+/// One buffer for each allocation: batches name the same allocation thousands of times.
+fn distinct<'a>(buffers: &[&'a Buffer]) -> Vec<&'a Buffer> {
+    let mut distinct: Vec<&Buffer> = buffers.to_vec();
+    distinct.sort_by_key(|buffer| Arc::as_ptr(&buffer.allocation).addr());
+    distinct.dedup_by(|a, b| a.shares_allocation(b));
+    distinct
+}
+
+/// Shared access of the host to a buffer's bytes.
+#[derive(Debug)]
+pub struct HostRead<'a> {
+    buffer: &'a Buffer,
+    pointer: NonNull<u8>,
+}
+
+// SAFETY: the guard gives shared access to plain bytes that any thread may read (contract of `Memory`).
+unsafe impl Send for HostRead<'_> {}
+// SAFETY: as above; `&HostRead` gives only `&[u8]`.
+unsafe impl Sync for HostRead<'_> {}
+
+impl Deref for HostRead<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `pointer` is valid for `len` initialised bytes while the buffer lives (contract of `Memory`), no `HostWrite` exists
+        // (guard count), and no enqueued write is pending or can be enqueued (`enqueue` looks at the count under the same lock).
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.buffer.len) }
+    }
+}
+
+impl Drop for HostRead<'_> {
+    fn drop(&mut self) {
+        self.buffer.hazards().guards -= 1;
+    }
+}
+
+/// Exclusive access of the host to a buffer's bytes.
+#[derive(Debug)]
+pub struct HostWrite<'a> {
+    buffer: &'a Buffer,
+    pointer: NonNull<u8>,
+}
+
+// SAFETY: the guard owns exclusive access to plain bytes that any thread may use (contract of `Memory`).
+unsafe impl Send for HostWrite<'_> {}
+// SAFETY: `&HostWrite` gives only `&[u8]`.
+unsafe impl Sync for HostWrite<'_> {}
+
+impl Deref for HostWrite<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: valid and initialised by the contract of `Memory`; exclusive by the guard count of the allocation.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.buffer.len) }
+    }
+}
+
+impl DerefMut for HostWrite<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: valid and initialised by the contract of `Memory`; exclusive by the guard count of the allocation and `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.buffer.len) }
+    }
+}
+
+impl Drop for HostWrite<'_> {
+    fn drop(&mut self) {
+        self.buffer.hazards().guards = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guards_exclude_each_other() {
+        let buffer = Buffer::from_vec(vec![0; 8]);
+        let read = buffer.host_read().unwrap();
+        assert_eq!(buffer.host_write().unwrap_err().kind, BufferErrorKind::Borrowed);
+        let second = buffer.host_read().unwrap();
+        drop((read, second));
+        let write = buffer.host_write().unwrap();
+        assert_eq!(buffer.slice(0..2).unwrap().host_read().unwrap_err().kind, BufferErrorKind::Borrowed);
+        drop(write);
+        assert!(buffer.host_read().is_ok());
+    }
+
+    #[test]
+    fn slices_are_checked() {
+        let buffer = Buffer::from_vec((0..8).collect());
+        let part = buffer.slice(2..6).unwrap().slice(1..3).unwrap();
+        assert_eq!(&*part.host_read().unwrap(), &[3, 4]);
+        assert!(part.slice(0..3).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::copy::{check, copy_unchecked, fill_unchecked};
+use crate::{BufferError, BufferErrorKind, CopyAxis, Layout, Offsets};
+
+/// How one axis of an output is cut: every position belongs to at most one tile.
+#[derive(Debug, Clone)]
+pub enum AxisTiles {
+    /// Tile `k` is a range of positions; the ranges ascend and do not overlap.
+    Ranges(Vec<Range<usize>>),
+    /// Tile `k` is any set of positions; no position is in two.
+    Lists(Vec<Vec<usize>>),
+}
+
+impl AxisTiles {
+    fn count(&self) -> usize {
+        match self {
+            Self::Ranges(ranges) => ranges.len(),
+            Self::Lists(lists) => lists.len(),
+        }
+    }
+
+    fn check(&self, len: usize) -> Result<(), BufferError> {
+        match self {
+            Self::Ranges(ranges) => {
+                let mut end = 0;
+                for range in ranges {
+                    if range.start < end || range.end < range.start || range.end > len {
+                        return Err(BufferError::parameter(format!("tile {range:?} overlaps another or leaves an axis of {len}")));
+                    }
+                    end = range.end;
+                }
+            }
+            Self::Lists(lists) => {
+                let mut seen = vec![false; len];
+                for &position in lists.iter().flatten() {
+                    match seen.get_mut(position) {
+                        Some(seen) if !*seen => *seen = true,
+                        _ => {
+                            return Err(BufferError::parameter(format!("position {position} is in two tiles or outside an axis of {len}")));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lends disjoint tiles of one host output to many threads.
+///
+/// The output is cut along each axis; a tile is one piece of every axis, so two tiles never share an element. Each can be claimed once.
+#[derive(Debug)]
+pub struct TileWriter<'a> {
+    base: *mut u8,
+    layout: Layout,
+    axes: Vec<AxisTiles>,
+    claimed: Vec<AtomicU64>,
+    output: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: the writer stands for an exclusive borrow of plain bytes; what it lends is disjoint (see `claim`).
+unsafe impl Send for TileWriter<'_> {}
+// SAFETY: `claim` lends each tile once, guarded by an atomic bit; nothing else touches the bytes.
+unsafe impl Sync for TileWriter<'_> {}
+
+impl<'a> TileWriter<'a> {
+    /// Cuts `output`, whose elements lie as `layout` says, along each axis.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when the layout leaves the output or its elements overlap each other, the number of axes differs, or
+    /// tiles overlap.
+    pub fn new(output: &'a mut [u8], layout: Layout, axes: Vec<AxisTiles>) -> Result<Self, BufferError> {
+        layout.check_within(output.len())?;
+        if axes.len() != layout.shape.len() {
+            return Err(BufferError::parameter(format!("{} axes cut, of {}", axes.len(), layout.shape.len())));
+        }
+        for (tiles, &len) in axes.iter().zip(&layout.shape) {
+            tiles.check(len)?;
+        }
+        check_elements_apart(&layout)?;
+        let tiles = axes
+            .iter()
+            .try_fold(1usize, |product, tiles| product.checked_mul(tiles.count()))
+            .ok_or_else(|| BufferError::parameter("more tiles than memory has bytes"))?;
+        let claimed = (0..tiles.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { base: output.as_mut_ptr(), layout, axes, claimed, output: PhantomData })
+    }
+
+    /// Tile `index`, one number for each axis. Each tile is lent once.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when there is no such tile, [`BufferErrorKind::Borrowed`] when it was lent before.
+    pub fn claim(&self, index: &[usize]) -> Result<TileMut<'a>, BufferError> {
+        if index.len() != self.axes.len() {
+            return Err(BufferError::parameter(format!("tile {index:?} of {} axes", self.axes.len())));
+        }
+        let mut flat = 0;
+        let mut offset = self.layout.offset as isize;
+        let mut axes = Vec::with_capacity(index.len());
+        for ((&index, tiles), &stride) in index.iter().zip(&self.axes).zip(&self.layout.strides) {
+            let none = || BufferError::parameter(format!("tile {index} of {} along an axis", tiles.count()));
+            flat = flat * tiles.count() + index;
+            match tiles {
+                AxisTiles::Ranges(ranges) => {
+                    let range = ranges.get(index).ok_or_else(none)?;
+                    if !range.is_empty() {
+                        offset += stride * range.start as isize;
+                    }
+                    axes.push(TileAxis { len: range.len(), stride, list: None });
+                }
+                AxisTiles::Lists(lists) => {
+                    let list = lists.get(index).ok_or_else(none)?;
+                    let offsets = list.iter().map(|&position| stride * position as isize).collect();
+                    axes.push(TileAxis { len: list.len(), stride, list: Some(offsets) });
+                }
+            }
+        }
+        let bit = 1u64 << (flat % 64);
+        let claimed = self.claimed.get(flat / 64).ok_or_else(|| BufferError::parameter(format!("no tile {index:?}")))?;
+        if claimed.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
+            return Err(BufferError::new(BufferErrorKind::Borrowed, format!("tile {index:?} was lent before")));
+        }
+        Ok(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.layout.item_size, output: PhantomData })
+    }
+}
+
+/// Elements that follow each other along one axis must not reach into each other, whatever the caller's strides.
+fn check_elements_apart(layout: &Layout) -> Result<(), BufferError> {
+    if layout.is_empty() {
+        return Ok(());
+    }
+    let mut axes: Vec<(usize, usize)> =
+        layout.shape.iter().zip(&layout.strides).filter(|(len, _)| **len > 1).map(|(&len, &stride)| (stride.unsigned_abs(), len)).collect();
+    axes.sort_unstable();
+    let mut extent = layout.item_size;
+    for (stride, len) in axes {
+        if stride < extent {
+            return Err(BufferError::parameter(format!("strides {:?} make elements of shape {:?} overlap", layout.strides, layout.shape)));
+        }
+        extent += stride * (len - 1);
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct TileAxis {
+    len: usize,
+    stride: isize,
+    list: Option<Vec<isize>>,
+}
+
+impl TileAxis {
+    fn offsets(&self) -> Offsets<'_> {
+        self.list.as_deref().map_or(Offsets::Stride(self.stride), Offsets::List)
+    }
+}
+
+/// Exclusive access to one tile of an output.
+#[derive(Debug)]
+pub struct TileMut<'a> {
+    base: *mut u8,
+    axes: Vec<TileAxis>,
+    item_size: usize,
+    output: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: the tile owns its elements exclusively (each tile is lent once, tiles are disjoint); bytes may move between threads.
+unsafe impl Send for TileMut<'_> {}
+
+impl TileMut<'_> {
+    /// Elements along each axis.
+    pub fn shape(&self) -> Vec<usize> {
+        self.axes.iter().map(|axis| axis.len).collect()
+    }
+
+    /// The tile's bytes, if they lie in C order without gaps: then a decoder can write them in place.
+    pub fn as_contiguous(&mut self) -> Option<&mut [u8]> {
+        if self.axes.iter().any(|axis| axis.len == 0) {
+            return Some(&mut []);
+        }
+        let mut expected = self.item_size;
+        for axis in self.axes.iter().rev() {
+            if axis.list.is_some() || (axis.len != 1 && usize::try_from(axis.stride) != Ok(expected)) {
+                return None;
+            }
+            expected *= axis.len;
+        }
+        // SAFETY: the tile's elements lie side by side from `base` (checked above) inside the output that `'a` borrows, and are ours alone.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.base, expected) })
+    }
+
+    /// Copies elements into the tile: element `(i0, i1, ..)` comes from byte `offset + steps[0].at(i0) + ..` of `source`.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when the number of axes differs or an element lies outside `source`.
+    pub fn copy_from(&mut self, source: &[u8], offset: usize, steps: &[Offsets<'_>]) -> Result<(), BufferError> {
+        if steps.len() != self.axes.len() {
+            return Err(BufferError::parameter(format!("{} axes into {}", steps.len(), self.axes.len())));
+        }
+        if self.axes.iter().any(|axis| axis.len == 0) {
+            return Ok(());
+        }
+        check(offset, self.axes.iter().zip(steps).map(|(axis, step)| (axis.len, *step)), self.item_size, 0..source.len(), "source")?;
+        let axes: Vec<CopyAxis<'_>> =
+            self.axes.iter().zip(steps).map(|(axis, &source)| CopyAxis { len: axis.len, destination: axis.offsets(), source }).collect();
+        // SAFETY: the source was checked just now; the tile's elements lie inside the output (its layout and tiles were checked when the
+        // writer was made), are ours alone, and `source` is a shared borrow, so it cannot be the same bytes.
+        unsafe { copy_unchecked(self.base, source.as_ptr().wrapping_add(offset), &axes, self.item_size) };
+        Ok(())
+    }
+
+    /// Writes the bytes of one element to every element of the tile.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when `element` is not one element long.
+    pub fn fill(&mut self, element: &[u8]) -> Result<(), BufferError> {
+        if element.len() != self.item_size {
+            return Err(BufferError::parameter(format!("an element of {} bytes into elements of {}", element.len(), self.item_size)));
+        }
+        if self.axes.iter().any(|axis| axis.len == 0) {
+            return Ok(());
+        }
+        let axes: Vec<CopyAxis<'_>> =
+            self.axes.iter().map(|axis| CopyAxis { len: axis.len, destination: axis.offsets(), source: Offsets::Stride(0) }).collect();
+        // SAFETY: the tile's elements lie inside the output and are ours alone.
+        unsafe { fill_unchecked(self.base, &axes, element) };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_of_a_matrix_from_two_threads() {
+        let mut output = vec![0u8; 12];
+        let layout = Layout::contiguous(&[3, 4], 1).unwrap();
+        let axes = vec![AxisTiles::Ranges(vec![0..2, 2..3]), AxisTiles::Lists(vec![vec![3, 0], vec![1, 2]])];
+        let writer = TileWriter::new(&mut output, layout, axes).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| writer.claim(&[0, 0]).unwrap().copy_from(&[1, 2, 3, 4], 0, &[Offsets::Stride(2), Offsets::Stride(1)]).unwrap());
+            scope.spawn(|| writer.claim(&[1, 1]).unwrap().fill(&[9]).unwrap());
+        });
+        assert_eq!(writer.claim(&[0, 0]).unwrap_err().kind, BufferErrorKind::Borrowed);
+        assert!(writer.claim(&[2, 0]).is_err());
+        assert_eq!(output, [2, 0, 0, 1, 4, 0, 0, 3, 0, 9, 9, 0]);
+    }
+
+    #[test]
+    fn overlapping_tiles_and_layouts_are_refused() {
+        let mut output = vec![0u8; 16];
+        let layout = Layout::contiguous(&[4], 4).unwrap();
+        assert!(TileWriter::new(&mut output, layout.clone(), vec![AxisTiles::Ranges(vec![0..2, 1..3])]).is_err());
+        assert!(TileWriter::new(&mut output, layout.clone(), vec![AxisTiles::Lists(vec![vec![0], vec![0]])]).is_err());
+        assert!(TileWriter::new(&mut output, layout, vec![AxisTiles::Ranges(vec![2..5])]).is_err());
+        let overlapping = Layout { offset: 0, shape: vec![2, 2], strides: vec![4, 4], item_size: 4 };
+        let all = || AxisTiles::Ranges(vec![0..1, 1..2]);
+        assert!(TileWriter::new(&mut output, overlapping, vec![all(), all()]).is_err());
+    }
+
+    #[test]
+    fn a_full_row_tile_is_contiguous() {
+        let mut output = vec![0u8; 12];
+        let layout = Layout::contiguous(&[3, 4], 1).unwrap();
+        let writer =
+            TileWriter::new(&mut output, layout, vec![AxisTiles::Ranges(vec![0..1, 1..3]), AxisTiles::Ranges(vec![0..4])]).unwrap();
+        writer.claim(&[1, 0]).unwrap().as_contiguous().unwrap().fill(7);
+        drop(writer);
+        assert_eq!(output, [0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
+    }
+}
