@@ -1,0 +1,332 @@
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
+use zarr_buffer_api::DeviceId;
+use zarr_meta::Extension;
+
+use crate::{
+    ArrayRepresentation, CodecError, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry, Representation,
+    Scratch, Segment, Source, Stage, Target,
+};
+
+/// A codec chain, bound to implementations.
+///
+/// For decoding under a policy with a device, the device takes the longest run of stages on the array side that it implements without a
+/// gap; what comes before runs on the host, and bytes cross the bus once.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    stages: Vec<Stage>,
+    representation: ArrayRepresentation,
+    decode: Vec<BoundSegment>,
+    encode: Result<Vec<BoundSegment>, Arc<CodecError>>,
+}
+
+/// A segment of a chain.
+#[derive(Debug, Clone)]
+pub struct BoundSegment {
+    /// The implementation's name.
+    pub provider: String,
+    /// Where it runs.
+    pub placement: Placement,
+    /// Which stages of the chain.
+    pub stages: Range<usize>,
+    /// What runs them.
+    pub segment: Segment,
+}
+
+impl Chain {
+    /// Resolves and binds `codecs`, in the order of the metadata, for chunks of `representation`.
+    ///
+    /// # Errors
+    /// When no provider knows a codec, a configuration is wrong, codecs stand in the wrong order, or the policy cannot be met.
+    pub fn bind(
+        codecs: &[Extension],
+        representation: ArrayRepresentation,
+        registry: &Registry,
+        policy: &Policy,
+    ) -> Result<Self, CodecError> {
+        let stages = resolve(codecs, &representation, registry)?;
+        let decode = bind_decode(&stages, registry, policy)?;
+        // An array that can be read but not written (a decode-only codec) must still open.
+        let encode = bind_host(&stages, 0..stages.len(), registry, policy, Direction::Encode).map_err(Arc::new);
+        Ok(Self { stages, representation, decode, encode })
+    }
+
+    /// The stages, array side first.
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages
+    }
+
+    /// The decoded chunk.
+    pub fn representation(&self) -> &ArrayRepresentation {
+        &self.representation
+    }
+
+    /// What the chain encodes to.
+    pub fn encoded(&self) -> Representation {
+        self.stages.last().map_or_else(|| Representation::Array(self.representation.clone()), |stage| stage.encoded.clone())
+    }
+
+    /// The segments in the order of decoding: those of the host, then those of the device.
+    pub fn segments(&self) -> &[BoundSegment] {
+        &self.decode
+    }
+
+    /// The device that the last segments run on, if any do.
+    pub fn device(&self) -> Option<DeviceId> {
+        match self.decode.last()?.placement {
+            Placement::Device(device) => Some(device),
+            Placement::Host => None,
+        }
+    }
+
+    /// Whether the encoded bytes are the decoded bytes, so that any part of a chunk can be read straight to its destination.
+    pub fn is_verbatim(&self) -> bool {
+        self.decode.iter().all(|bound| matches!(&bound.segment, Segment::Host(segment) if segment.is_verbatim()))
+    }
+
+    /// Where the encoded bytes contain the decoded bytes as they are: that part of them, checked.
+    pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
+        match self.decode.as_slice() {
+            [BoundSegment { segment: Segment::Host(segment), .. }] => segment.view(encoded),
+            _ => None,
+        }
+    }
+
+    /// Decodes one chunk on the host, on this thread.
+    ///
+    /// # Errors
+    /// When the bytes are bad, or a segment is bound to a device.
+    pub fn decode(&self, encoded: &[u8], target: Target<'_>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let (last, before) = self.decode.split_last().ok_or_else(|| CodecError::metadata("codecs", "the chain is empty"))?;
+        let mut owned: Option<Vec<u8>> = None;
+        for bound in before {
+            let mut bytes = scratch.take();
+            let result = self.decode_between(bound, owned.as_deref().unwrap_or(encoded), &mut bytes, scratch);
+            if let Some(done) = owned.replace(bytes) {
+                scratch.give(done);
+            }
+            result?;
+        }
+        let result = run_decode(last, owned.as_deref().unwrap_or(encoded), target, scratch);
+        if let Some(done) = owned {
+            scratch.give(done);
+        }
+        result
+    }
+
+    /// Decodes only the segments on the host, into the bytes that the first segment on a device takes.
+    ///
+    /// # Errors
+    /// When the bytes are bad.
+    pub fn decode_to_device_input(&self, encoded: &[u8], decoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let host = self.decode.iter().take_while(|bound| bound.placement == Placement::Host);
+        let mut current: Option<Vec<u8>> = None;
+        for bound in host {
+            let mut bytes = scratch.take();
+            let result = self.decode_between(bound, current.as_deref().unwrap_or(encoded), &mut bytes, scratch);
+            if let Some(done) = current.replace(bytes) {
+                scratch.give(done);
+            }
+            result?;
+        }
+        match current {
+            Some(bytes) => {
+                decoded.extend_from_slice(&bytes);
+                scratch.give(bytes);
+            }
+            None => decoded.extend_from_slice(encoded),
+        }
+        Ok(())
+    }
+
+    fn decode_between(&self, bound: &BoundSegment, encoded: &[u8], decoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let stage = self.stages.get(bound.stages.start).ok_or_else(|| CodecError::metadata("codecs", "the chain is empty"))?;
+        let len = stage
+            .decoded
+            .byte_len()?
+            .ok_or_else(|| CodecError::unsupported(&stage.codec.name, "elements of variable length between two providers"))?;
+        let limit = usize::try_from(len.upper()).map_err(|_| CodecError::limit(&stage.codec.name, usize::MAX))?;
+        if len.exact().is_some() {
+            scratch.give(std::mem::replace(decoded, Vec::new()));
+            *decoded = scratch.take_len(limit);
+            run_decode(bound, encoded, Target::Exact(decoded), scratch)
+        } else {
+            run_decode(bound, encoded, Target::Growing { bytes: decoded, limit }, scratch)
+        }
+    }
+
+    /// Encodes one chunk on the host, on this thread: appends to the empty `encoded`.
+    ///
+    /// # Errors
+    /// When a value cannot be encoded, or no provider encodes one of the codecs.
+    pub fn encode(&self, source: Source<'_>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let segments = self.encode.as_ref().map_err(|error| CodecError::new(error.kind(), error.codec(), error.message()))?;
+        let mut current: Option<Vec<u8>> = None;
+        for (index, bound) in segments.iter().enumerate() {
+            let last = index + 1 == segments.len();
+            let mut output = if last { std::mem::take(encoded) } else { scratch.take() };
+            let input = current.as_deref().map_or(source, Source::Bytes);
+            let result = match &bound.segment {
+                Segment::Host(segment) => {
+                    let mut slots = [EncodeSlot { decoded: input, encoded: &mut output, status: Ok(()) }];
+                    segment.encode(&mut slots, scratch);
+                    let [slot] = slots;
+                    slot.status
+                }
+                Segment::Device(_) => Err(CodecError::unsupported(&bound.provider, "a device segment in a chain for the host")),
+            };
+            if let Some(done) = current.take() {
+                scratch.give(done);
+            }
+            if last {
+                *encoded = output;
+            } else {
+                current = Some(output);
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// What runs where, a line for each segment in the order of decoding.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        let mut host = true;
+        for bound in &self.decode {
+            if host && bound.placement != Placement::Host {
+                host = false;
+                let _ = writeln!(text, "upload to {}", bound.placement);
+            }
+            let names: Vec<&str> =
+                self.stages.get(bound.stages.clone()).unwrap_or_default().iter().rev().map(|stage| stage.codec.name.as_str()).collect();
+            let _ = writeln!(text, "{} on {} by {}", names.join(", "), bound.placement, bound.provider);
+        }
+        text
+    }
+}
+
+fn run_decode(bound: &BoundSegment, encoded: &[u8], target: Target<'_>, scratch: &mut Scratch) -> Result<(), CodecError> {
+    match &bound.segment {
+        Segment::Host(segment) => {
+            let mut slots = [DecodeSlot { encoded, decoded: target, status: Ok(()) }];
+            segment.decode(&mut slots, scratch);
+            let [slot] = slots;
+            slot.status
+        }
+        Segment::Device(_) => Err(CodecError::unsupported(&bound.provider, "bytes on the host were given to a segment on a device")),
+    }
+}
+
+/// Sizes and data types between the codecs.
+fn resolve(codecs: &[Extension], representation: &ArrayRepresentation, registry: &Registry) -> Result<Vec<Stage>, CodecError> {
+    let mut decoded = Representation::Array(representation.clone());
+    let mut stages = Vec::with_capacity(codecs.len());
+    for codec in codecs {
+        let mut encoded = None;
+        for provider in registry.providers() {
+            encoded = provider.encoded_representation(codec, &decoded, registry.limits())?;
+            if encoded.is_some() {
+                break;
+            }
+        }
+        let encoded = encoded.ok_or_else(|| CodecError::unsupported(&codec.name, "no provider in the registry knows this codec"))?;
+        stages.push(Stage { codec: codec.clone(), decoded, encoded: encoded.clone() });
+        decoded = encoded;
+    }
+    match decoded {
+        Representation::Bytes(_) => Ok(stages),
+        Representation::Array(_) => Err(CodecError::metadata("codecs", "the chain has no array to bytes codec")),
+    }
+}
+
+fn bind_decode(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result<Vec<BoundSegment>, CodecError> {
+    let Some(device) = policy.device() else {
+        return bind_host(stages, 0..stages.len(), registry, policy, Direction::Decode);
+    };
+    // The device takes stages `0..split`, the host the rest before it.
+    for split in (1..=stages.len()).rev() {
+        let on_device = bind_run(stages, 0..split, Direction::Decode, || registry.device(device));
+        match on_device {
+            Ok(on_device) => {
+                if matches!(policy, Policy::Require(_)) && split < stages.len() {
+                    break;
+                }
+                let mut segments = bind_host(stages, split..stages.len(), registry, policy, Direction::Decode)?;
+                segments.extend(on_device);
+                return Ok(segments);
+            }
+            Err(error) if error.kind() == crate::CodecErrorKind::Unsupported => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if matches!(policy, Policy::Require(_)) {
+        let names: Vec<&str> = stages.iter().map(|stage| stage.codec.name.as_str()).collect();
+        return Err(CodecError::unsupported(
+            names.join(", "),
+            format!("{device} does not implement the whole chain, and the policy requires it"),
+        ));
+    }
+    bind_host(stages, 0..stages.len(), registry, policy, Direction::Decode)
+}
+
+fn bind_host(
+    stages: &[Stage],
+    range: Range<usize>,
+    registry: &Registry,
+    policy: &Policy,
+    direction: Direction,
+) -> Result<Vec<BoundSegment>, CodecError> {
+    bind_run(stages, range, direction, || registry.host(policy))
+}
+
+/// Binds all stages of a run, by whichever providers take them, in the order of `direction`.
+fn bind_run<'a, I: Iterator<Item = &'a Arc<dyn CodecProvider>>>(
+    stages: &[Stage],
+    range: Range<usize>,
+    direction: Direction,
+    providers: impl Fn() -> I,
+) -> Result<Vec<BoundSegment>, CodecError> {
+    let mut left = range;
+    let mut segments = Vec::new();
+    while !left.is_empty() {
+        let wanted = stages.get(left.clone()).unwrap_or_default();
+        let mut bound = None;
+        for provider in providers() {
+            if let Some(taken) = provider.bind(wanted, direction)? {
+                bound = Some((provider, taken));
+                break;
+            }
+        }
+        let next = match direction {
+            Direction::Decode => wanted.last(),
+            Direction::Encode => wanted.first(),
+        };
+        let name = next.map_or("codecs", |stage| stage.codec.name.as_str());
+        let (provider, taken) = bound.ok_or_else(|| CodecError::unsupported(name, "no provider here implements this codec"))?;
+        if taken.consumed == 0 || taken.consumed > wanted.len() {
+            return Err(CodecError::unsupported(
+                name,
+                format!("provider {} took {} of {} stages", provider.name(), taken.consumed, wanted.len()),
+            ));
+        }
+        let taken_stages = match direction {
+            Direction::Decode => {
+                left.end -= taken.consumed;
+                left.end..left.end + taken.consumed
+            }
+            Direction::Encode => {
+                left.start += taken.consumed;
+                left.start - taken.consumed..left.start
+            }
+        };
+        segments.push(BoundSegment {
+            provider: provider.name().to_owned(),
+            placement: provider.placement(),
+            stages: taken_stages,
+            segment: taken.segment,
+        });
+    }
+    Ok(segments)
+}

@@ -1,0 +1,102 @@
+use std::fmt;
+
+use zarr_buffer_api::{Buffer, BufferError, Device, Event, Queue, Region};
+
+use crate::CodecError;
+
+/// A bound run of stages that enqueues its work on a device.
+///
+/// It never waits and never downloads: sizes come from metadata, verdicts come with the [`Ticket`].
+pub trait DeviceSegment: fmt::Debug + Send + Sync + 'static {
+    /// Enqueues the decoding of every slot on `context.queue`. A bad slot fails alone, and its destination is zeroed.
+    ///
+    /// # Errors
+    /// When nothing could be enqueued: buffers that do not fit, a spent budget, or a failed device.
+    fn decode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError>;
+
+    /// Whether [`DeviceSegment::decode`] takes destinations with any strides. If not, it is given contiguous ones.
+    fn scatters(&self) -> bool {
+        false
+    }
+
+    /// Enqueues the encoding of every slot: `decoded` holds the source, and `encoded` has room for exactly what the stage's representation says. Only
+    /// stages whose encoded size is exact can be encoded on a device.
+    ///
+    /// # Errors
+    /// As [`DeviceSegment::decode`]; unsupported by default.
+    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
+        let _ = (slots, context);
+        Err(CodecError::unsupported("device", "this segment does not encode"))
+    }
+
+    /// The most temporary device memory that a call for `slots` chunks takes, in bytes.
+    fn scratch_len(&self, slots: usize) -> u64;
+}
+
+/// One chunk on a device.
+#[derive(Debug, Clone)]
+pub struct DeviceSlot {
+    /// Encoded bytes, at any alignment.
+    pub encoded: Buffer,
+    /// Decoded elements. For bytes between two segments: one axis of single bytes.
+    pub decoded: Region,
+}
+
+/// Where a device segment runs.
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceContext<'a> {
+    /// Allocates temporary memory.
+    pub device: &'a dyn Device,
+    /// Takes the work.
+    pub queue: &'a dyn Queue,
+    /// The most temporary device memory to use, in bytes.
+    pub scratch_budget: u64,
+}
+
+/// What a device implements for the outcome of enqueued work.
+pub trait Completion: fmt::Debug + Send + Sync + 'static {
+    /// Complete once the work, and the copy of its statuses back to the host, is done.
+    fn event(&self) -> &Event;
+
+    /// One status per slot. Called once [`Completion::event`] is complete.
+    ///
+    /// # Errors
+    /// When the statuses could not be copied back.
+    fn statuses(&self) -> Result<Vec<Result<(), CodecError>>, BufferError>;
+}
+
+/// The outcome of work on a device: a status per slot, once the work is done.
+#[derive(Debug)]
+#[must_use = "a ticket that nobody looks at hides failed chunks"]
+pub struct Ticket(Box<dyn Completion>);
+
+impl Ticket {
+    /// Wraps a device's own completion.
+    pub fn new(completion: impl Completion) -> Self {
+        Self(Box::new(completion))
+    }
+
+    /// The event after which the statuses are known.
+    pub fn event(&self) -> &Event {
+        self.0.event()
+    }
+
+    /// Whether the statuses are known. Never blocks.
+    ///
+    /// # Errors
+    /// When the work failed as a whole.
+    pub fn is_complete(&self) -> Result<bool, BufferError> {
+        self.event().is_complete()
+    }
+
+    /// Blocks until the work is done; one status per slot, in the order of the batch.
+    ///
+    /// # Errors
+    /// When the work failed as a whole.
+    pub fn wait(self) -> Result<Vec<Result<(), CodecError>>, BufferError> {
+        if !self.event().is_complete()? {
+            self.event().wait()?;
+        }
+        self.0.statuses()
+    }
+}

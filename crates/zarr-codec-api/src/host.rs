@@ -1,0 +1,124 @@
+use std::fmt;
+
+use crate::{CodecError, VariableData};
+
+/// A bound run of stages that works on the host, at once, on the calling thread.
+///
+/// One call takes a batch; `zarr-array` cuts batches so that its threads are busy, and calls from several threads at a time. A bad slot
+/// fails alone.
+pub trait HostSegment: fmt::Debug + Send + Sync + 'static {
+    /// Decodes every slot and sets its status. A destination whose slot fails holds anything.
+    fn decode(&self, slots: &mut [DecodeSlot<'_>], scratch: &mut Scratch);
+
+    /// Encodes every slot and sets its status.
+    fn encode(&self, slots: &mut [EncodeSlot<'_>], scratch: &mut Scratch);
+
+    /// Whether the encoded bytes are the decoded bytes, so that any part can be read on its own and straight to its destination.
+    fn is_verbatim(&self) -> bool {
+        false
+    }
+
+    /// Where the encoded bytes contain the decoded bytes as they are (checked, where there is a checksum): that part of them.
+    fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
+        self.is_verbatim().then_some(Ok(encoded))
+    }
+}
+
+/// One chunk to decode.
+#[derive(Debug)]
+pub struct DecodeSlot<'a> {
+    /// Encoded bytes.
+    pub encoded: &'a [u8],
+    /// Where the decoded bytes go.
+    pub decoded: Target<'a>,
+    /// The outcome.
+    pub status: Result<(), CodecError>,
+}
+
+/// Where decoded bytes go.
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// Exactly this many bytes.
+    Exact(&'a mut [u8]),
+    /// An empty vector, to grow to at most `limit` bytes: between two segments, where the size is not known before.
+    Growing {
+        /// Where to append.
+        bytes: &'a mut Vec<u8>,
+        /// The most it may grow to.
+        limit: usize,
+    },
+    /// Elements of variable length.
+    Variable {
+        /// Where to append.
+        elements: &'a mut VariableData,
+        /// The most bytes that the elements together may have.
+        limit: usize,
+    },
+}
+
+/// One chunk to encode.
+#[derive(Debug)]
+pub struct EncodeSlot<'a> {
+    /// What to encode.
+    pub decoded: Source<'a>,
+    /// An empty vector for the encoded bytes.
+    pub encoded: &'a mut Vec<u8>,
+    /// The outcome.
+    pub status: Result<(), CodecError>,
+}
+
+/// What is to be encoded.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// Elements of fixed length, or bytes.
+    Bytes(&'a [u8]),
+    /// Elements of variable length.
+    Variable(&'a VariableData),
+}
+
+/// Buffers that one thread reuses from chunk to chunk: fresh memory costs a page fault every 4 KiB, more than many decoders do.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    free: Vec<Vec<u8>>,
+}
+
+impl Scratch {
+    /// The most bytes kept for reuse.
+    const KEEP: usize = 64 << 20;
+
+    /// No buffers yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty vector, with the room of an earlier one.
+    pub fn take(&mut self) -> Vec<u8> {
+        let mut bytes = self.free.pop().unwrap_or_default();
+        bytes.clear();
+        bytes
+    }
+
+    /// A vector of `len` bytes that hold anything (initialised, but from an earlier use).
+    pub fn take_len(&mut self, len: usize) -> Vec<u8> {
+        let best = self.free.iter().position(|bytes| bytes.len() >= len).or(self.free.len().checked_sub(1));
+        let mut bytes = best.map(|index| self.free.swap_remove(index)).unwrap_or_default();
+        if bytes.len() >= len {
+            bytes.truncate(len);
+        } else if bytes.capacity() >= len {
+            bytes.resize(len, 0);
+        } else {
+            // Fresh zero pages rather than a copy of bytes that nobody wants.
+            bytes = vec![0; len];
+            zarr_buffer_api::advise_huge_pages(&mut bytes);
+        }
+        bytes
+    }
+
+    /// Gives a vector back for reuse.
+    pub fn give(&mut self, bytes: Vec<u8>) {
+        let kept: usize = self.free.iter().map(Vec::capacity).sum();
+        if bytes.capacity() > 0 && self.free.len() < 8 && kept.saturating_add(bytes.capacity()) <= Self::KEEP {
+            self.free.push(bytes);
+        }
+    }
+}
