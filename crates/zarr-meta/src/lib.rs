@@ -1,14 +1,18 @@
 //! Zarr v2 and v3 metadata as Rust types: data types, fill values, chunk grids, chunk keys
 #![forbid(unsafe_code)]
 
+mod base64;
 mod chunk_grid;
 mod chunk_key;
 mod data_type;
 mod endianness;
 mod error;
 mod extension;
+mod fill_value;
 mod json;
+mod path;
 mod read;
+mod v3;
 
 pub use chunk_grid::{ChunkGrid, GridAxis};
 pub use chunk_key::{ChunkKeyEncoding, Separator};
@@ -16,4 +20,7 @@ pub use data_type::{DataType, ElementSize, MAX_ELEMENT_SIZE, StructField, SwapRu
 pub use endianness::Endianness;
 pub use error::{JsonPath, MetadataError};
 pub use extension::Extension;
+pub use fill_value::FillValue;
 pub use json::{Json, JsonObject, MAX_DEPTH, Number};
+pub use path::NodePath;
+pub use v3::{ArrayMetadataV3, ConsolidatedMetadata, GroupMetadataV3, NodeMetadata};

@@ -53,7 +53,7 @@ const PLAIN: [(&str, DataType); 44] = [
 ];
 
 /// How deep `struct` types may be nested.
-const MAX_STRUCT_DEPTH: usize = 32;
+pub(crate) const MAX_STRUCT_DEPTH: usize = 32;
 
 /// The most elements a sub-array may have to be written as a struct, one field each.
 pub(crate) const MAX_SUB_ARRAY: usize = 1 << 16;
@@ -146,8 +146,8 @@ fn parse(value: &Json, depth: usize) -> Result<DataType, MetadataError> {
     if data_type.size_is_sane() {
         Ok(data_type)
     } else {
-        Err(MetadataError::inconsistent(format!(
-            "an element of more than {MAX_ELEMENT_SIZE} bytes"
+        Err(MetadataError::unsupported(format!(
+            "elements of more than {MAX_ELEMENT_SIZE} bytes"
         )))
     }
 }
@@ -222,7 +222,7 @@ fn length_bytes(configuration: &JsonObject) -> Result<u32, MetadataError> {
         value
             .as_u64()
             .and_then(|length| u32::try_from(length).ok())
-            .filter(|&length| usize::try_from(length).is_ok_and(|l| l <= MAX_ELEMENT_SIZE))
+            .filter(|&length| length < 1 << 31)
             .ok_or_else(|| MetadataError::unexpected("an integer in [0, 2^31)", value))
     })
 }

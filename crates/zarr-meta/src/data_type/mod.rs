@@ -3,10 +3,13 @@
 mod json;
 mod layout;
 
+pub(crate) use json::{MAX_SUB_ARRAY, check_fields};
+pub(crate) use layout::count as sub_array_len;
 pub use layout::{ElementSize, SwapRun};
 
-/// The most bytes one element of a fixed size may take; numpy's limit too.
-pub const MAX_ELEMENT_SIZE: usize = i32::MAX as usize;
+/// The most bytes one element of a fixed size may take: 64 MiB. A fill value takes as much memory
+/// as one element, so this bounds what a few bytes of metadata can make a reader allocate.
+pub const MAX_ELEMENT_SIZE: usize = 1 << 26;
 
 /// A data type.
 ///
