@@ -1,16 +1,18 @@
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-use crate::{BufferError, BufferErrorKind, DeviceId, Event, Queue};
+use crate::hazards::{HazardCell, Hazards};
+use crate::{BufferError, BufferErrorKind, DeviceId, Event};
 
 /// One allocation, as a device implements it.
 ///
 /// # Safety
 /// While the value lives, [`Memory::len`] bytes at [`Memory::address`] belong to it. If [`Memory::host_pointer`] is `Some`, that pointer is
 /// valid for reads and writes of [`Memory::len`] initialised bytes by any host thread until the value is dropped, and it never
-/// changes. The implementation itself does not read or write them except in work that the buffer's events describe.
+/// changes, not even when the value moves. The implementation itself does not read or write them except in work that the buffer's events describe.
 pub unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
     /// The device that the bytes live on.
     fn device(&self) -> DeviceId;
@@ -31,11 +33,22 @@ pub unsafe trait Memory: fmt::Debug + Send + Sync + 'static {
 
     /// The implementation, for the device that made it.
     fn as_any(&self) -> &dyn std::any::Any;
+
+    /// Called once, right before the value is dropped, with the events of work that may still use the bytes: the memory must outlive that work.
+    ///
+    /// By default the dropping thread waits. A device that can free behind its work (a stream-ordered pool, a list swept
+    /// later) does so instead, and must if its queues drop buffers themselves.
+    fn retire(&mut self, pending: &[Event]) {
+        for event in pending {
+            // The work is over when it failed, too.
+            let _ = event.wait();
+        }
+    }
 }
 
 /// Bytes on a device: part of an allocation, shared, with the events that order work on it.
 ///
-/// Cloning and slicing share the allocation and its events. The host reaches the bytes only through [`Buffer::host_read`] and
+/// Cloning and slicing share the allocation and its events: two slices of one allocation exclude each other like the same bytes. The host reaches the bytes only through [`Buffer::host_read`] and
 /// [`Buffer::host_write`], which refuse, rather than wait, while work on the bytes is pending.
 #[derive(Clone)]
 pub struct Buffer {
@@ -44,36 +57,22 @@ pub struct Buffer {
     len: usize,
 }
 
-struct Allocation {
-    memory: Box<dyn Memory>,
-    hazards: Mutex<Hazards>,
+pub(crate) struct Allocation {
+    memory: ManuallyDrop<Box<dyn Memory>>,
+    pub(crate) hazards: HazardCell,
 }
 
-/// Who uses an allocation. One mutex for all of it, so that the host cannot slip in between the check of a queue and its work.
-#[derive(Default)]
-struct Hazards {
-    last_write: Option<Event>,
-    reads: Vec<Event>,
-    /// Host guards alive: n readers, or -1 for one writer.
-    guards: isize,
-    /// Calls of [`enqueue`] under way that read.
-    enqueuing_reads: usize,
-    /// Calls of [`enqueue`] under way that write.
-    enqueuing_writes: usize,
-}
-
-impl Hazards {
-    fn writes_done(&self) -> Result<bool, BufferError> {
-        Ok(self.enqueuing_writes == 0 && self.last_write.as_ref().map_or(Ok(true), |event| event.is_complete())?)
-    }
-
-    fn reads_done(&self) -> Result<bool, BufferError> {
-        for event in &self.reads {
-            if !event.is_complete()? {
-                return Ok(false);
-            }
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        let Some(pending) = self.hazards.pending() else {
+            // Work that nobody can wait for may still use the bytes: better lost than used after they are freed.
+            return;
+        };
+        if !pending.is_empty() {
+            self.memory.retire(&pending);
         }
-        Ok(self.enqueuing_reads == 0)
+        // SAFETY: the value is dropped here and nowhere else, and the allocation is gone after this.
+        unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
 
@@ -81,10 +80,12 @@ impl Buffer {
     /// Takes a device's allocation.
     pub fn new(memory: impl Memory) -> Self {
         let len = memory.len();
-        Self { allocation: Arc::new(Allocation { memory: Box::new(memory), hazards: Mutex::default() }), start: 0, len }
+        let allocation = Allocation { memory: ManuallyDrop::new(Box::new(memory)), hazards: HazardCell::default() };
+        Self { allocation: Arc::new(allocation), start: 0, len }
     }
 
-    /// Host memory, without a copy.
+    /// Host memory, without a copy. Plain host memory cannot be freed behind work: dropping the last of it while a queue uses it waits.
+    /// [`crate::Device::allocate_staging`] gives memory without that cost.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         Self::new(crate::host::HostMemory::new(bytes))
     }
@@ -121,7 +122,7 @@ impl Buffer {
 
     /// The whole allocation, for the device that made it.
     pub fn memory(&self) -> &dyn Memory {
-        &*self.allocation.memory
+        &**self.allocation.memory
     }
 
     /// Whether two buffers are parts of one allocation.
@@ -150,10 +151,7 @@ impl Buffer {
     /// # Errors
     /// [`BufferErrorKind::Device`] when that work failed.
     pub fn wait(&self) -> Result<(), BufferError> {
-        let events: Vec<Event> = {
-            let hazards = self.hazards();
-            hazards.last_write.iter().chain(&hazards.reads).cloned().collect()
-        };
+        let events: Vec<Event> = self.hazards().events()?;
         for event in events {
             if !event.is_complete()? {
                 event.wait()?;
@@ -180,7 +178,7 @@ impl Buffer {
         let pointer = self.host_pointer()?;
         let mut hazards = self.hazards();
         if hazards.guards < 0 {
-            return Err(self.borrowed("read by the host"));
+            return Err(borrowed(self, "read by the host"));
         }
         if !hazards.writes_done()? {
             return Err(self.not_ready());
@@ -198,7 +196,7 @@ impl Buffer {
         let pointer = self.host_pointer()?;
         let mut hazards = self.hazards();
         if hazards.guards != 0 {
-            return Err(self.borrowed("written by the host"));
+            return Err(borrowed(self, "written by the host"));
         }
         if !(hazards.writes_done()? && hazards.reads_done()?) {
             return Err(self.not_ready());
@@ -216,105 +214,27 @@ impl Buffer {
         Ok(unsafe { base.add(self.start) })
     }
 
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
+    }
+
     fn hazards(&self) -> MutexGuard<'_, Hazards> {
-        self.allocation.hazards.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allocation.hazards.lock()
     }
 
     fn not_ready(&self) -> BufferError {
         BufferError::new(BufferErrorKind::NotReady, "work on these bytes is pending; wait for the buffer first").on(self.device())
     }
+}
 
-    fn borrowed(&self, wish: &str) -> BufferError {
-        BufferError::new(BufferErrorKind::Borrowed, format!("the bytes cannot be {wish}: the host holds them")).on(self.device())
-    }
+pub(crate) fn borrowed(buffer: &Buffer, wish: &str) -> BufferError {
+    BufferError::new(BufferErrorKind::Borrowed, format!("the bytes cannot be {wish}: they are held")).on(buffer.device())
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer({} bytes on {} at {:#x})", self.len, self.device(), self.address())
     }
-}
-
-/// Enqueues `work` on `queue`, ordered after whatever it must wait for, and notes it on the buffers. For implementations of queues and
-/// codecs: the one way to touch bytes on a device.
-///
-/// `work` itself only enqueues; it reads the buffers in `reads` and writes those in `writes`. Waiting for other queues is enqueued, the host
-/// does not wait. If `work` fails halfway, what it enqueued is noted all the same.
-///
-/// # Errors
-/// [`BufferErrorKind::Borrowed`] while the host holds a guard that excludes the access; what [`Queue::wait_for`],
-/// `work` and [`Queue::record`] return.
-pub fn enqueue<R, E: From<BufferError>>(
-    queue: &dyn Queue,
-    reads: &[&Buffer],
-    writes: &[&Buffer],
-    work: impl FnOnce() -> Result<R, E>,
-) -> Result<R, E> {
-    let mut claims = Claims { reads: Vec::new(), writes: Vec::new() };
-    let mut before = Vec::new();
-    for buffer in distinct(writes) {
-        let mut hazards = buffer.hazards();
-        if hazards.guards != 0 {
-            return Err(buffer.borrowed("written by a queue").into());
-        }
-        hazards.enqueuing_writes += 1;
-        before.extend(hazards.last_write.iter().chain(&hazards.reads).cloned());
-        drop(hazards);
-        claims.writes.push(buffer);
-    }
-    for buffer in distinct(reads) {
-        let mut hazards = buffer.hazards();
-        if hazards.guards < 0 {
-            return Err(buffer.borrowed("read by a queue").into());
-        }
-        hazards.enqueuing_reads += 1;
-        before.extend(hazards.last_write.iter().cloned());
-        drop(hazards);
-        claims.reads.push(buffer);
-    }
-    for event in before {
-        if event.queue() != queue.id() && !event.is_complete()? {
-            queue.wait_for(&event)?;
-        }
-    }
-    let result = work();
-    let event = queue.record()?;
-    for buffer in &claims.reads {
-        let mut hazards = buffer.hazards();
-        hazards.reads.retain(|read| read.queue() != queue.id());
-        hazards.reads.push(event.clone());
-    }
-    for buffer in &claims.writes {
-        let mut hazards = buffer.hazards();
-        hazards.reads.clear();
-        hazards.last_write = Some(event.clone());
-    }
-    result
-}
-
-/// Allocations that a call of [`enqueue`] is about to use; given back however the call ends.
-struct Claims<'a> {
-    reads: Vec<&'a Buffer>,
-    writes: Vec<&'a Buffer>,
-}
-
-impl Drop for Claims<'_> {
-    fn drop(&mut self) {
-        for buffer in &self.reads {
-            buffer.hazards().enqueuing_reads -= 1;
-        }
-        for buffer in &self.writes {
-            buffer.hazards().enqueuing_writes -= 1;
-        }
-    }
-}
-
-/// One buffer for each allocation: batches name the same allocation thousands of times.
-fn distinct<'a>(buffers: &[&'a Buffer]) -> Vec<&'a Buffer> {
-    let mut distinct: Vec<&Buffer> = buffers.to_vec();
-    distinct.sort_by_key(|buffer| Arc::as_ptr(&buffer.allocation).addr());
-    distinct.dedup_by(|a, b| a.shares_allocation(b));
-    distinct
 }
 
 /// Shared access of the host to a buffer's bytes.

@@ -129,7 +129,7 @@ fn merge<'a>(axes: &[CopyAxis<'a>], with_source: bool) -> Vec<CopyAxis<'a>> {
             && even(last.destination, axis.destination)
             && (!with_source || even(last.source, axis.source))
         {
-            *last = CopyAxis { len: last.len * axis.len, ..*axis };
+            *last = CopyAxis { len: last.len.saturating_mul(axis.len), ..*axis };
         } else {
             merged.push(*axis);
         }

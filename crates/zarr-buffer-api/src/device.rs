@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -136,13 +137,17 @@ pub trait Device: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`crate::BufferErrorKind::OutOfMemory`] when there is no room.
     fn allocate_staging(&self, len: usize) -> Result<Buffer, BufferError>;
+
+    /// The implementation, for the codecs that were written for it.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// An in-order queue of work on one device.
 ///
 /// Every method enqueues and returns; none waits. An implementation orders its work and notes it on the buffers with
 /// [`crate::enqueue`]. A source or destination may be host memory or memory of this queue's device; other pairs
-/// are [`crate::BufferErrorKind::Unsupported`] unless the device says more.
+/// are [`crate::BufferErrorKind::Unsupported`] unless the device says more. Bytes that are read and bytes that are written by one call
+/// do not overlap. Methods may be called from several threads; work that is enqueued may outlive the queue's handle.
 pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// Tells queues apart.
     fn id(&self) -> QueueId;
@@ -150,7 +155,8 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// The device this queue runs on.
     fn device(&self) -> DeviceId;
 
-    /// Marks the point after everything enqueued so far.
+    /// Marks the point after everything enqueued so far. Called by [`crate::enqueue`] while it holds the locks of the buffers at hand: an
+    /// implementation uses no buffers here.
     ///
     /// # Errors
     /// [`crate::BufferErrorKind::Device`] when the device refuses.
@@ -179,4 +185,7 @@ pub trait Queue: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`crate::BufferErrorKind::Parameter`] when `element` is not one element long.
     fn fill_region(&self, destination: &Region, element: &[u8]) -> Result<(), BufferError>;
+
+    /// The implementation, for the codecs that launch their own work on it.
+    fn as_any(&self) -> &dyn Any;
 }

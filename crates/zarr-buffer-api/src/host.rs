@@ -1,3 +1,4 @@
+use std::alloc;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use crate::{
     copy_axes, fill_axes,
 };
 
-/// The host as a device: unified with itself, its queues run at once.
+/// The host as a device: unified with itself. Its queues run at once, and so refuse bytes that other queues still work on
+/// ([`BufferErrorKind::NotReady`]) rather than wait for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostDevice;
 
@@ -33,14 +35,11 @@ impl Device for HostDevice {
     }
 
     fn allocate_staging(&self, len: usize) -> Result<Buffer, BufferError> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|error| {
-            BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} bytes")).on(DeviceId::CPU).with_source(error)
-        })?;
-        // `vec!` asks the allocator for zero pages; `resize` would write them.
-        bytes = vec![0; len];
-        advise_huge_pages(&mut bytes);
-        Ok(Buffer::from_vec(bytes))
+        HostMemory::zeroed(len).map(Buffer::new)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -64,25 +63,44 @@ pub fn advise_huge_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// A `Vec<u8>` as device memory.
+/// Host memory that it owns: a `Vec<u8>` taken apart, or zeroed bytes with the alignment that a device promises.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
     pointer: NonNull<u8>,
     len: usize,
-    capacity: usize,
+    /// What the allocator was asked for; of size 0 when it was not asked.
+    allocated: alloc::Layout,
 }
 
 impl HostMemory {
+    const ALIGN: usize = 256;
+
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let mut bytes = std::mem::ManuallyDrop::new(bytes);
-        Self { pointer: NonNull::new(bytes.as_mut_ptr()).unwrap_or(NonNull::dangling()), len: bytes.len(), capacity: bytes.capacity() }
+        let allocated = alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<()>());
+        Self { pointer: NonNull::new(bytes.as_mut_ptr()).unwrap_or(NonNull::dangling()), len: bytes.len(), allocated }
+    }
+
+    fn zeroed(len: usize) -> Result<Self, BufferError> {
+        let no_room = || BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} bytes")).on(DeviceId::CPU);
+        let allocated = alloc::Layout::from_size_align(len, Self::ALIGN).map_err(|error| no_room().with_source(error))?;
+        if len == 0 {
+            return Ok(Self::new(Vec::new()));
+        }
+        // SAFETY: the size is not 0.
+        let pointer = NonNull::new(unsafe { alloc::alloc_zeroed(allocated) }).ok_or_else(no_room)?;
+        // SAFETY: `len` zeroed bytes that nobody else knows of, for as long as this borrow.
+        advise_huge_pages(unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), len) });
+        Ok(Self { pointer, len, allocated })
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY: pointer, length and capacity are those of the `Vec` that `new` took apart, and nobody else frees it.
-        drop(unsafe { Vec::from_raw_parts(self.pointer.as_ptr(), self.len, self.capacity) });
+        if self.allocated.size() != 0 {
+            // SAFETY: allocated with this layout, by `zeroed` or by the `Vec` that `new` took apart, and nobody else frees it.
+            unsafe { alloc::dealloc(self.pointer.as_ptr(), self.allocated) };
+        }
     }
 }
 
@@ -91,7 +109,7 @@ unsafe impl Send for HostMemory {}
 // SAFETY: shared access gives out only the address; who dereferences it is under the contract of `Memory`.
 unsafe impl Sync for HostMemory {}
 
-// SAFETY: the bytes came initialised from a `Vec`, stay in place and are freed on drop; nothing here touches them.
+// SAFETY: the bytes came initialised, stay in place and are freed on drop; nothing here touches them.
 unsafe impl Memory for HostMemory {
     fn device(&self) -> DeviceId {
         DeviceId::CPU
@@ -180,6 +198,9 @@ impl Queue for HostQueue {
         if source.buffer.shares_allocation(&destination.buffer) {
             return Err(BufferError::parameter("copy within one allocation"));
         }
+        // A region's fields are public: it may have changed since it was checked.
+        source.layout.check_within(source.buffer.len())?;
+        destination.layout.check_within(destination.buffer.len())?;
         let read = source.buffer.host_read()?;
         let mut write = destination.buffer.host_write()?;
         let axes = paired_axes(&destination.layout, &source.layout);
@@ -187,9 +208,18 @@ impl Queue for HostQueue {
     }
 
     fn fill_region(&self, destination: &Region, element: &[u8]) -> Result<(), BufferError> {
+        if element.len() != destination.layout.item_size {
+            let size = destination.layout.item_size;
+            return Err(BufferError::parameter(format!("an element of {} bytes into elements of {size}", element.len())));
+        }
+        destination.layout.check_within(destination.buffer.len())?;
         let mut write = destination.buffer.host_write()?;
         let axes = paired_axes(&destination.layout, &destination.layout);
         fill_axes(&mut write, destination.layout.offset, &axes, element)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

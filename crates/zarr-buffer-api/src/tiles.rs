@@ -85,7 +85,11 @@ impl<'a> TileWriter<'a> {
             .iter()
             .try_fold(1usize, |product, tiles| product.checked_mul(tiles.count()))
             .ok_or_else(|| BufferError::parameter("more tiles than memory has bytes"))?;
-        let claimed = (0..tiles.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let mut claimed = Vec::new();
+        claimed
+            .try_reserve_exact(tiles.div_ceil(64))
+            .map_err(|error| BufferError::new(BufferErrorKind::OutOfMemory, format!("no room to note {tiles} tiles")).with_source(error))?;
+        claimed.resize_with(tiles.div_ceil(64), || AtomicU64::new(0));
         Ok(Self { base: output.as_mut_ptr(), layout, axes, claimed, output: PhantomData })
     }
 
@@ -101,29 +105,64 @@ impl<'a> TileWriter<'a> {
         let mut offset = self.layout.offset as isize;
         let mut axes = Vec::with_capacity(index.len());
         for ((&index, tiles), &stride) in index.iter().zip(&self.axes).zip(&self.layout.strides) {
-            let none = || BufferError::parameter(format!("tile {index} of {} along an axis", tiles.count()));
+            if index >= tiles.count() {
+                return Err(BufferError::parameter(format!("tile {index} of {} along an axis", tiles.count())));
+            }
+            // Below the number of tiles, which `new` has shown not to overflow.
             flat = flat * tiles.count() + index;
+            // Wrapping: in an output without elements nothing bounds the strides, and no offset is ever used.
             match tiles {
                 AxisTiles::Ranges(ranges) => {
-                    let range = ranges.get(index).ok_or_else(none)?;
+                    let range = &ranges[index];
                     if !range.is_empty() {
-                        offset += stride * range.start as isize;
+                        offset = offset.wrapping_add(stride.wrapping_mul(range.start as isize));
                     }
                     axes.push(TileAxis { len: range.len(), stride, list: None });
                 }
                 AxisTiles::Lists(lists) => {
-                    let list = lists.get(index).ok_or_else(none)?;
-                    let offsets = list.iter().map(|&position| stride * position as isize).collect();
+                    let list = &lists[index];
+                    let offsets = list.iter().map(|&position| stride.wrapping_mul(position as isize)).collect();
                     axes.push(TileAxis { len: list.len(), stride, list: Some(offsets) });
                 }
             }
         }
         let bit = 1u64 << (flat % 64);
-        let claimed = self.claimed.get(flat / 64).ok_or_else(|| BufferError::parameter(format!("no tile {index:?}")))?;
-        if claimed.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
+        if self.claimed[flat / 64].fetch_or(bit, Ordering::AcqRel) & bit != 0 {
             return Err(BufferError::new(BufferErrorKind::Borrowed, format!("tile {index:?} was lent before")));
         }
         Ok(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.layout.item_size, output: PhantomData })
+    }
+}
+
+/// An output that owns its bytes and lends tiles of them: for work that may outlive the call that started it.
+///
+/// Share it in an [`std::sync::Arc`]; a tile borrows from it, so that the bytes live as long as anyone writes them.
+#[derive(Debug)]
+pub struct OwnedTiles {
+    writer: TileWriter<'static>,
+    bytes: Vec<u8>,
+}
+
+impl OwnedTiles {
+    /// Cuts `bytes` as [`TileWriter::new`] does.
+    ///
+    /// # Errors
+    /// As [`TileWriter::new`].
+    pub fn new(mut bytes: Vec<u8>, layout: Layout, axes: Vec<AxisTiles>) -> Result<Self, BufferError> {
+        let TileWriter { base, layout, axes, claimed, .. } = TileWriter::new(&mut bytes, layout, axes)?;
+        // Moving the vector into the struct leaves its bytes where they are, and `writer` never leaves the struct: `OwnedTiles::writer` shortens
+        // its lifetime to the borrow of `self`, and every tile with it.
+        Ok(Self { writer: TileWriter { base, layout, axes, claimed, output: PhantomData }, bytes })
+    }
+
+    /// The writer, for as long as this is borrowed.
+    pub fn writer<'a>(&'a self) -> &'a TileWriter<'a> {
+        &self.writer
+    }
+
+    /// The bytes. That this takes `self` proves that no tile is left.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }
 
