@@ -124,10 +124,7 @@ impl ChunkKeyEncoding {
     pub fn parse(value: &Json) -> Result<Self, MetadataError> {
         let extension = Extension::parse(value)?;
         if !extension.must_understand {
-            return Err(MetadataError::inconsistent(
-                "a chunk key encoding must always be understood",
-            )
-            .within("must_understand"));
+            return Err(MetadataError::inconsistent("a chunk key encoding must always be understood").within("must_understand"));
         }
         let none = JsonObject::new();
         let configuration = extension.configuration.as_ref().unwrap_or(&none);
@@ -137,9 +134,7 @@ impl ChunkKeyEncoding {
                 .map_err(|error| error.within("configuration"))
         };
         match extension.name.as_str() {
-            "default" => {
-                Ok(Self::Default { separator: separator()?.unwrap_or(Separator::Slash) })
-            }
+            "default" => Ok(Self::Default { separator: separator()?.unwrap_or(Separator::Slash) }),
             "v2" => Ok(Self::V2 { separator: separator()?.unwrap_or(Separator::Dot) }),
             other => Err(MetadataError::unknown("chunk key encoding", other)),
         }
@@ -188,14 +183,13 @@ mod tests {
 
     #[test]
     fn separators_default_by_name() {
-        let parse = |text: &str| {
-            Json::parse(text.as_bytes()).and_then(|value| ChunkKeyEncoding::parse(&value))
-        };
+        let parse = |text: &str| Json::parse(text.as_bytes()).and_then(|value| ChunkKeyEncoding::parse(&value));
         assert_eq!(parse("\"default\""), Ok(ALL[0].0));
         assert_eq!(parse(r#"{"name":"v2"}"#), Ok(ALL[3].0));
         assert_eq!(parse(r#"{"name":"v2","configuration":{"separator":"/"}}"#), Ok(ALL[2].0));
         for bad in [
-            "\"n5\"", r#"{"name":"v2","configuration":{"separator":"-"}}"#,
+            "\"n5\"",
+            r#"{"name":"v2","configuration":{"separator":"-"}}"#,
             r#"{"name":"v2","configuration":{"sep":"."}}"#,
             r#"{"name":"v2","must_understand":false}"#,
         ] {

@@ -40,11 +40,6 @@ impl serde::Serialize for Endianness {
 impl<'de> serde::Deserialize<'de> for Endianness {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::from_name(&name).ok_or_else(|| {
-            serde::de::Error::invalid_value(
-                serde::de::Unexpected::Str(&name),
-                &"\"little\" or \"big\"",
-            )
-        })
+        Self::from_name(&name).ok_or_else(|| serde::de::Error::invalid_value(serde::de::Unexpected::Str(&name), &"\"little\" or \"big\""))
     }
 }

@@ -143,11 +143,7 @@ impl MetadataError {
     }
 
     pub(crate) fn unexpected(expected: impl Into<String>, found: &crate::Json) -> Self {
-        Self::Unexpected {
-            at: JsonPath::root(),
-            expected: expected.into(),
-            found: found.excerpt(),
-        }
+        Self::Unexpected { at: JsonPath::root(), expected: expected.into(), found: found.excerpt() }
     }
 
     pub(crate) fn unknown(what: &'static str, name: &str) -> Self {
@@ -210,10 +206,7 @@ mod tests {
 
     #[test]
     fn places_read_from_the_outside_in() {
-        let error = MetadataError::inconsistent("x")
-            .within_index(2)
-            .within("chunk_shape")
-            .within("a b");
+        let error = MetadataError::inconsistent("x").within_index(2).within("chunk_shape").within("a b");
         assert_eq!(error.to_string(), "$[\"a b\"].chunk_shape[2]: x");
     }
 }

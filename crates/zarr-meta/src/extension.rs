@@ -35,10 +35,7 @@ impl Extension {
     ///
     /// # Errors
     /// [`MetadataError::Configuration`] if `config` fails to serialize, or is not an object.
-    pub fn from_config<T: serde::Serialize + ?Sized>(
-        name: impl Into<String>,
-        config: &T,
-    ) -> Result<Self, MetadataError> {
+    pub fn from_config<T: serde::Serialize + ?Sized>(name: impl Into<String>, config: &T) -> Result<Self, MetadataError> {
         match Json::from_serialize(config)? {
             Json::Object(configuration) => Ok(Self::with_configuration(name, configuration)),
             other => Err(MetadataError::unexpected("an object as configuration", &other)),
@@ -81,10 +78,7 @@ impl Extension {
         };
         let known = ["name", "configuration", "must_understand"];
         if let Some(key) = object.keys().find(|key| !known.contains(key)) {
-            return Err(MetadataError::UnknownKey {
-                at: crate::JsonPath::root(),
-                key: key.to_owned(),
-            });
+            return Err(MetadataError::UnknownKey { at: crate::JsonPath::root(), key: key.to_owned() });
         }
         Ok(Self { name, configuration, must_understand })
     }
@@ -133,8 +127,14 @@ mod tests {
     #[test]
     fn malformed_extensions_are_refused() {
         for text in [
-            "1", "null", "\"\"", "{}", r#"{"name":1}"#, r#"{"name":""}"#,
-            r#"{"name":"x","configuration":null}"#, r#"{"name":"x","must_understand":0}"#,
+            "1",
+            "null",
+            "\"\"",
+            "{}",
+            r#"{"name":1}"#,
+            r#"{"name":""}"#,
+            r#"{"name":"x","configuration":null}"#,
+            r#"{"name":"x","must_understand":0}"#,
             r#"{"name":"x","other":1}"#,
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -12,6 +12,7 @@ mod fill_value;
 mod json;
 mod path;
 mod read;
+mod v2;
 mod v3;
 
 pub use chunk_grid::{ChunkGrid, GridAxis};
@@ -23,4 +24,5 @@ pub use extension::Extension;
 pub use fill_value::FillValue;
 pub use json::{Json, JsonObject, MAX_DEPTH, Number};
 pub use path::NodePath;
+pub use v2::{ArrayMetadataV2, CodecV2, ConsolidatedMetadataV2, DataTypeV2, FieldV2, GroupMetadataV2, NodeMetadataV2, Order};
 pub use v3::{ArrayMetadataV3, ConsolidatedMetadata, GroupMetadataV3, NodeMetadata};

@@ -139,18 +139,11 @@ impl NodePath {
         self.key(".zmetadata")
     }
 
-    fn checked(
-        path: &str,
-        check: fn(&str) -> Result<(), &'static str>,
-    ) -> Result<Self, MetadataError> {
+    fn checked(path: &str, check: fn(&str) -> Result<(), &'static str>) -> Result<Self, MetadataError> {
         let inner = path.strip_prefix('/').unwrap_or(path);
         let inner = inner.strip_suffix('/').unwrap_or(inner);
         if inner.is_empty() {
-            return if path.len() <= 1 {
-                Ok(Self::root())
-            } else {
-                Err(error(path, "a name must not be empty"))
-            };
+            return if path.len() <= 1 { Ok(Self::root()) } else { Err(error(path, "a name must not be empty")) };
         }
         for name in inner.split('/') {
             check(name).map_err(|problem| error(path, problem))?;
@@ -247,10 +240,7 @@ mod tests {
         let leaf = path("/a/b/c");
         assert_eq!(leaf.name(), Some("c"));
         assert_eq!(leaf.names().collect::<Vec<_>>(), ["a", "b", "c"]);
-        assert_eq!(
-            leaf.ancestors().map(|p| p.to_string()).collect::<Vec<_>>(),
-            ["/a/b", "/a", "/"]
-        );
+        assert_eq!(leaf.ancestors().map(|p| p.to_string()).collect::<Vec<_>>(), ["/a/b", "/a", "/"]);
         assert_eq!(path("/a/b").join("c"), Ok(leaf.clone()));
         assert_eq!(leaf.relative_to(&path("/a")), Some("b/c"));
         assert_eq!(leaf.relative_to(&NodePath::root()), Some("a/b/c"));

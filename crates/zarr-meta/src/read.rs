@@ -32,18 +32,12 @@ pub(crate) fn optional<T>(
 pub(crate) fn only(object: &JsonObject, known: &[&str]) -> Result<(), MetadataError> {
     match object.keys().find(|key| !known.contains(key)) {
         None => Ok(()),
-        Some(key) => {
-            Err(MetadataError::UnknownKey { at: JsonPath::root(), key: key.to_owned() })
-        }
+        Some(key) => Err(MetadataError::UnknownKey { at: JsonPath::root(), key: key.to_owned() }),
     }
 }
 
 /// An array, each element through `read`.
-pub(crate) fn list<T>(
-    value: &Json,
-    what: &str,
-    read: impl Fn(&Json) -> Result<T, MetadataError>,
-) -> Result<Vec<T>, MetadataError> {
+pub(crate) fn list<T>(value: &Json, what: &str, read: impl Fn(&Json) -> Result<T, MetadataError>) -> Result<Vec<T>, MetadataError> {
     value
         .as_array()
         .ok_or_else(|| MetadataError::unexpected(what, value))?

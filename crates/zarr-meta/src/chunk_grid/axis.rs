@@ -101,9 +101,7 @@ impl GridAxis {
 
     pub(super) fn locate(&self, element: u64) -> Option<(u64, u64)> {
         match &self.0 {
-            Kind::Step(length) => {
-                Some((element.checked_div(*length)?, element.checked_rem(*length)?))
-            }
+            Kind::Step(length) => Some((element.checked_div(*length)?, element.checked_rem(*length)?)),
             Kind::Edges(runs) => {
                 let run = run_before(runs, |run| run.start, element)?;
                 let within = element.checked_sub(run.start)?;
@@ -129,10 +127,7 @@ mod tests {
     fn a_search_agrees_with_counting() {
         let lengths = [4, 4, 1, 1, 1, 7, 4, 2, 2];
         let Some(axis) = GridAxis::edges(lengths) else { panic!("no axis") };
-        assert_eq!(
-            axis.as_runs().collect::<Vec<_>>(),
-            [(4, 2), (1, 3), (7, 1), (4, 1), (2, 2)]
-        );
+        assert_eq!(axis.as_runs().collect::<Vec<_>>(), [(4, 2), (1, 3), (7, 1), (4, 1), (2, 2)]);
         let mut element = 0;
         for (index, length) in (0u64..).zip(lengths) {
             assert_eq!(axis.origin(index), element);

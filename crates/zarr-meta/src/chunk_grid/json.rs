@@ -13,8 +13,7 @@ impl ChunkGrid {
     pub fn parse(value: &Json) -> Result<Self, MetadataError> {
         let extension = Extension::parse(value)?;
         if !extension.must_understand {
-            return Err(MetadataError::inconsistent("a chunk grid must always be understood")
-                .within("must_understand"));
+            return Err(MetadataError::inconsistent("a chunk grid must always be understood").within("must_understand"));
         }
         let none = JsonObject::new();
         let configuration = extension.configuration.as_ref().unwrap_or(&none);
@@ -29,15 +28,12 @@ impl ChunkGrid {
     /// The `chunk_grid` of version 3 metadata.
     pub fn to_json(&self) -> Json {
         match self {
-            Self::Regular { chunk_shape } => Extension::with_configuration(
-                "regular",
-                JsonObject::new().with("chunk_shape", chunk_shape.clone()),
-            ),
+            Self::Regular { chunk_shape } => {
+                Extension::with_configuration("regular", JsonObject::new().with("chunk_shape", chunk_shape.clone()))
+            }
             Self::Rectilinear { axes } => Extension::with_configuration(
                 "rectilinear",
-                JsonObject::new()
-                    .with("kind", "inline")
-                    .with("chunk_shapes", axes.iter().map(axis_to_json).collect::<Json>()),
+                JsonObject::new().with("kind", "inline").with("chunk_shapes", axes.iter().map(axis_to_json).collect::<Json>()),
             ),
         }
         .to_json()
@@ -56,16 +52,13 @@ fn rectilinear(configuration: &JsonObject) -> Result<ChunkGrid, MetadataError> {
         Some("inline") => Ok(()),
         _ => Err(MetadataError::unexpected("\"inline\"", kind)),
     })?;
-    let axes = read::required(configuration, "chunk_shapes", |axes| {
-        read::list(axes, "an array with one entry per dimension", parse_axis)
-    })?;
+    let axes = read::required(configuration, "chunk_shapes", |axes| read::list(axes, "an array with one entry per dimension", parse_axis))?;
     Ok(ChunkGrid::Rectilinear { axes })
 }
 
 fn parse_axis(value: &Json) -> Result<GridAxis, MetadataError> {
     if let Json::Number(_) = value {
-        return GridAxis::step(read::unsigned(value)?)
-            .ok_or_else(|| MetadataError::unexpected("an integer from 1 up", value));
+        return GridAxis::step(read::unsigned(value)?).ok_or_else(|| MetadataError::unexpected("an integer from 1 up", value));
     }
     let runs = read::list(value, "a chunk length or an array of them", |edge| match edge {
         Json::Array(run) => match run.as_slice() {
@@ -74,15 +67,11 @@ fn parse_axis(value: &Json) -> Result<GridAxis, MetadataError> {
         },
         _ => Ok((positive(edge)?, 1)),
     })?;
-    GridAxis::runs(runs)
-        .ok_or_else(|| MetadataError::inconsistent("the chunks end beyond 2^64 elements"))
+    GridAxis::runs(runs).ok_or_else(|| MetadataError::inconsistent("the chunks end beyond 2^64 elements"))
 }
 
 fn positive(value: &Json) -> Result<u64, MetadataError> {
-    value
-        .as_u64()
-        .filter(|&length| length > 0)
-        .ok_or_else(|| MetadataError::unexpected("an integer from 1 up", value))
+    value.as_u64().filter(|&length| length > 0).ok_or_else(|| MetadataError::unexpected("an integer from 1 up", value))
 }
 
 /// Runs of one chunk as plain lengths, longer ones as pairs.
@@ -133,7 +122,8 @@ mod tests {
     #[test]
     fn malformed_grids_are_refused() {
         for text in [
-            "\"regular\"", r#"{"name":"regular","configuration":{}}"#,
+            "\"regular\"",
+            r#"{"name":"regular","configuration":{}}"#,
             r#"{"name":"regular","configuration":{"chunk_shape":[-1]}}"#,
             r#"{"name":"regular","configuration":{"chunk_shape":[1.0]}}"#,
             r#"{"name":"regular","configuration":{"chunk_shape":[1],"x":1}}"#,

@@ -59,9 +59,7 @@ impl ChunkGrid {
             .enumerate()
             .map(|(axis, &length)| match length.checked_sub(1) {
                 None => 0,
-                Some(last) => self
-                    .locate(axis, last)
-                    .map_or(0, |(index, _)| index.saturating_add(1)),
+                Some(last) => self.locate(axis, last).map_or(0, |(index, _)| index.saturating_add(1)),
             })
             .collect()
     }
@@ -70,9 +68,7 @@ impl ChunkGrid {
     /// that the grid does not have. Past the last chunk of a rectilinear axis: its end.
     pub fn chunk_origin(&self, axis: usize, index: u64) -> u64 {
         match self {
-            Self::Regular { chunk_shape } => {
-                chunk_shape.get(axis).map_or(0, |&length| length.saturating_mul(index))
-            }
+            Self::Regular { chunk_shape } => chunk_shape.get(axis).map_or(0, |&length| length.saturating_mul(index)),
             Self::Rectilinear { axes } => axes.get(axis).map_or(0, |axis| axis.origin(index)),
         }
     }
@@ -88,11 +84,7 @@ impl ChunkGrid {
 
     /// The shape of the chunk at these coordinates, not clipped at the end of the array.
     pub fn chunk_shape(&self, coordinates: &[u64]) -> Vec<u64> {
-        coordinates
-            .iter()
-            .enumerate()
-            .map(|(axis, &index)| self.chunk_len(axis, index))
-            .collect()
+        coordinates.iter().enumerate().map(|(axis, &index)| self.chunk_len(axis, index)).collect()
     }
 
     /// The chunk that holds an element along `axis`, and the element's place in it. `None` past
@@ -124,9 +116,7 @@ impl ChunkGrid {
         for (axis, &length) in array_shape.iter().enumerate() {
             let Some(last) = length.checked_sub(1) else { continue };
             if self.locate(axis, last).is_none() {
-                return Err(MetadataError::inconsistent(format!(
-                    "the chunks do not cover the {length} elements of axis {axis}"
-                )));
+                return Err(MetadataError::inconsistent(format!("the chunks do not cover the {length} elements of axis {axis}")));
             }
         }
         Ok(())

@@ -74,10 +74,7 @@ impl DataType {
             Self::NumpyDateTime64 { .. } => "numpy.datetime64".to_owned(),
             Self::NumpyTimeDelta64 { .. } => "numpy.timedelta64".to_owned(),
             Self::Struct(_) | Self::SubArray { .. } => "struct".to_owned(),
-            plain => PLAIN
-                .iter()
-                .find(|(_, data_type)| data_type == plain)
-                .map_or_else(String::new, |(name, _)| (*name).to_owned()),
+            plain => PLAIN.iter().find(|(_, data_type)| data_type == plain).map_or_else(String::new, |(name, _)| (*name).to_owned()),
         }
     }
 
@@ -98,22 +95,15 @@ impl DataType {
             Self::FixedLengthUtf32 { length_bytes } | Self::NullTerminatedBytes { length_bytes } => {
                 JsonObject::new().with("length_bytes", *length_bytes)
             }
-            Self::NumpyDateTime64 { unit, scale_factor }
-            | Self::NumpyTimeDelta64 { unit, scale_factor } => {
+            Self::NumpyDateTime64 { unit, scale_factor } | Self::NumpyTimeDelta64 { unit, scale_factor } => {
                 JsonObject::new().with("unit", unit.name()).with("scale_factor", *scale_factor)
             }
-            Self::Struct(fields) => JsonObject::new().with(
-                "fields",
-                fields
-                    .iter()
-                    .map(|field| field_to_json(&field.name, &field.data_type))
-                    .collect::<Json>(),
-            ),
+            Self::Struct(fields) => {
+                JsonObject::new().with("fields", fields.iter().map(|field| field_to_json(&field.name, &field.data_type)).collect::<Json>())
+            }
             Self::SubArray { element, shape } => JsonObject::new().with(
                 "fields",
-                (0..count(shape).min(MAX_SUB_ARRAY))
-                    .map(|index| field_to_json(&index.to_string(), element))
-                    .collect::<Json>(),
+                (0..count(shape).min(MAX_SUB_ARRAY)).map(|index| field_to_json(&index.to_string(), element)).collect::<Json>(),
             ),
             plain => return Json::String(plain.name()),
         };
@@ -128,35 +118,25 @@ fn field_to_json(name: &str, data_type: &DataType) -> Json {
 fn parse(value: &Json, depth: usize) -> Result<DataType, MetadataError> {
     let extension = Extension::parse(value)?;
     if !extension.must_understand {
-        return Err(MetadataError::inconsistent("a data type must always be understood")
-            .within("must_understand"));
+        return Err(MetadataError::inconsistent("a data type must always be understood").within("must_understand"));
     }
     let none = JsonObject::new();
     let configuration = extension.configuration.as_ref().unwrap_or(&none);
-    let data_type = configured(&extension.name, configuration, depth)
-        .map_err(|error| {
-            if error.at().is_some_and(|at| at.is_root())
-                && matches!(error, MetadataError::Unknown { .. })
-            {
-                error
-            } else {
-                error.within("configuration")
-            }
-        })?;
+    let data_type = configured(&extension.name, configuration, depth).map_err(|error| {
+        if error.at().is_some_and(|at| at.is_root()) && matches!(error, MetadataError::Unknown { .. }) {
+            error
+        } else {
+            error.within("configuration")
+        }
+    })?;
     if data_type.size_is_sane() {
         Ok(data_type)
     } else {
-        Err(MetadataError::unsupported(format!(
-            "elements of more than {MAX_ELEMENT_SIZE} bytes"
-        )))
+        Err(MetadataError::unsupported(format!("elements of more than {MAX_ELEMENT_SIZE} bytes")))
     }
 }
 
-fn configured(
-    name: &str,
-    configuration: &JsonObject,
-    depth: usize,
-) -> Result<DataType, MetadataError> {
+fn configured(name: &str, configuration: &JsonObject, depth: usize) -> Result<DataType, MetadataError> {
     let known: &[&str] = match name {
         "fixed_length_utf32" | "null_terminated_bytes" | "raw_bytes" => &["length_bytes"],
         "numpy.datetime64" | "numpy.timedelta64" => &["unit", "scale_factor"],
@@ -167,14 +147,11 @@ fn configured(
         "fixed_length_utf32" => {
             let length_bytes = length_bytes(configuration)?;
             if length_bytes % 4 != 0 {
-                return Err(MetadataError::inconsistent("must be a multiple of 4")
-                    .within("length_bytes"));
+                return Err(MetadataError::inconsistent("must be a multiple of 4").within("length_bytes"));
             }
             DataType::FixedLengthUtf32 { length_bytes }
         }
-        "null_terminated_bytes" => {
-            DataType::NullTerminatedBytes { length_bytes: length_bytes(configuration)? }
-        }
+        "null_terminated_bytes" => DataType::NullTerminatedBytes { length_bytes: length_bytes(configuration)? },
         "raw_bytes" => DataType::Raw { bits: u64::from(length_bytes(configuration)?) * 8 },
         "bytes" | "variable_length_bytes" | "binary" => DataType::Bytes,
         "numpy.datetime64" => {
@@ -187,14 +164,10 @@ fn configured(
         }
         "struct" | "structured" => {
             if depth >= MAX_STRUCT_DEPTH {
-                return Err(MetadataError::inconsistent(format!(
-                    "struct types nested deeper than {MAX_STRUCT_DEPTH} levels"
-                )));
+                return Err(MetadataError::inconsistent(format!("struct types nested deeper than {MAX_STRUCT_DEPTH} levels")));
             }
             let fields = read::required(configuration, "fields", |fields| {
-                let fields = read::list(fields, "an array of fields", |field| {
-                    parse_field(field, depth)
-                })?;
+                let fields = read::list(fields, "an array of fields", |field| parse_field(field, depth))?;
                 check_fields(&fields)?;
                 Ok(fields)
             })?;
@@ -246,10 +219,9 @@ fn time(configuration: &JsonObject) -> Result<(TimeUnit, u32), MetadataError> {
 fn parse_field(value: &Json, depth: usize) -> Result<StructField, MetadataError> {
     match value {
         Json::Array(pair) => match pair.as_slice() {
-            [Json::String(name), data_type] => Ok(StructField {
-                name: name.clone(),
-                data_type: parse(data_type, depth + 1).map_err(|error| error.within_index(1))?,
-            }),
+            [Json::String(name), data_type] => {
+                Ok(StructField { name: name.clone(), data_type: parse(data_type, depth + 1).map_err(|error| error.within_index(1))? })
+            }
             _ => Err(MetadataError::unexpected("a pair of name and data type", value)),
         },
         _ => {
@@ -320,10 +292,7 @@ mod tests {
     fn names_of_older_writers_are_read() {
         assert_eq!(parse("\"binary\""), Ok(DataType::Bytes));
         assert_eq!(parse("\"variable_length_bytes\""), Ok(DataType::Bytes));
-        assert_eq!(
-            parse(r#"{"name":"raw_bytes","configuration":{"length_bytes":3}}"#),
-            Ok(DataType::Raw { bits: 24 })
-        );
+        assert_eq!(parse(r#"{"name":"raw_bytes","configuration":{"length_bytes":3}}"#), Ok(DataType::Raw { bits: 24 }));
         assert_eq!(
             parse(r#"{"name":"structured","configuration":{"fields":[["a","int8"]]}}"#),
             parse(r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int8"}]}}"#)
@@ -336,16 +305,19 @@ mod tests {
 
     #[test]
     fn unknown_types_are_named() {
-        assert_eq!(
-            parse("\"float128\"").map_err(|error| error.to_string()),
-            Err("$: unknown data type \"float128\"".to_owned())
-        );
+        assert_eq!(parse("\"float128\"").map_err(|error| error.to_string()), Err("$: unknown data type \"float128\"".to_owned()));
     }
 
     #[test]
     fn malformed_types_are_refused() {
         for text in [
-            "1", "null", "\"r7\"", "\"r08\"", "\"r\"", "\"r+8\"", "\"r17179869192\"",
+            "1",
+            "null",
+            "\"r7\"",
+            "\"r08\"",
+            "\"r\"",
+            "\"r+8\"",
+            "\"r17179869192\"",
             r#"{"name":"int8","configuration":{"x":1}}"#,
             r#"{"name":"int8","must_understand":false}"#,
             r#"{"name":"fixed_length_utf32"}"#,

@@ -97,18 +97,12 @@ impl DataType {
 
     /// True for integers with a sign; those narrower than a byte are sign extended in memory.
     pub fn is_signed_integer(&self) -> bool {
-        matches!(
-            self,
-            Self::Int2 | Self::Int4 | Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64
-        )
+        matches!(self, Self::Int2 | Self::Int4 | Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
     }
 
     /// True for integers without a sign.
     pub fn is_unsigned_integer(&self) -> bool {
-        matches!(
-            self,
-            Self::UInt2 | Self::UInt4 | Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64
-        )
+        matches!(self, Self::UInt2 | Self::UInt4 | Self::UInt8 | Self::UInt16 | Self::UInt32 | Self::UInt64)
     }
 
     /// The numbers inside one element that a change of byte order must reverse, in order of their
@@ -122,12 +116,8 @@ impl DataType {
     /// True if the bytes of an element depend on the byte order.
     pub fn is_byte_order_sensitive(&self) -> bool {
         match self {
-            Self::Struct(fields) => {
-                fields.iter().any(|field| field.data_type.is_byte_order_sensitive())
-            }
-            Self::SubArray { element, shape } => {
-                count(shape) > 0 && element.is_byte_order_sensitive()
-            }
+            Self::Struct(fields) => fields.iter().any(|field| field.data_type.is_byte_order_sensitive()),
+            Self::SubArray { element, shape } => count(shape) > 0 && element.is_byte_order_sensitive(),
             other => !other.swap_units().is_empty(),
         }
     }
@@ -153,11 +143,7 @@ impl DataType {
             | Self::Float8E8M0FNU => 8,
             Self::Int16 | Self::UInt16 | Self::BFloat16 | Self::Float16 => 16,
             Self::Int32 | Self::UInt32 | Self::Float32 => 32,
-            Self::Int64
-            | Self::UInt64
-            | Self::Float64
-            | Self::NumpyDateTime64 { .. }
-            | Self::NumpyTimeDelta64 { .. } => 64,
+            Self::Int64 | Self::UInt64 | Self::Float64 | Self::NumpyDateTime64 { .. } | Self::NumpyTimeDelta64 { .. } => 64,
             _ => return None,
         };
         Some((1, bits))
@@ -212,10 +198,7 @@ pub(crate) fn count(shape: &[u64]) -> usize {
     if shape.contains(&0) {
         return 0;
     }
-    shape
-        .iter()
-        .map(|&length| usize::try_from(length).unwrap_or(usize::MAX))
-        .fold(1, usize::saturating_mul)
+    shape.iter().map(|&length| usize::try_from(length).unwrap_or(usize::MAX)).fold(1, usize::saturating_mul)
 }
 
 fn push_run(runs: &mut Vec<SwapRun>, offset: usize, width: usize, count: usize) {
@@ -223,9 +206,7 @@ fn push_run(runs: &mut Vec<SwapRun>, offset: usize, width: usize, count: usize) 
         return;
     }
     match runs.last_mut() {
-        Some(last)
-            if last.width == width && last.offset + last.width * last.count == offset =>
-        {
+        Some(last) if last.width == width && last.offset + last.width * last.count == offset => {
             last.count += count;
         }
         _ => runs.push(SwapRun { offset, width, count }),
@@ -269,13 +250,7 @@ mod tests {
             field("d", DataType::FixedLengthUtf32 { length_bytes: 8 }),
             field("e", DataType::Int64),
         ]);
-        assert_eq!(
-            inner.swap_units(),
-            [
-                SwapRun { offset: 1, width: 4, count: 5 },
-                SwapRun { offset: 21, width: 8, count: 1 }
-            ]
-        );
+        assert_eq!(inner.swap_units(), [SwapRun { offset: 1, width: 4, count: 5 }, SwapRun { offset: 21, width: 8, count: 1 }]);
         let outer = DataType::SubArray { element: Box::new(inner), shape: vec![2] };
         assert_eq!(outer.swap_units().len(), 4);
         assert_eq!(outer.fixed_size(), Some(58));

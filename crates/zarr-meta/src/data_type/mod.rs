@@ -3,7 +3,7 @@
 mod json;
 mod layout;
 
-pub(crate) use json::{MAX_SUB_ARRAY, check_fields};
+pub(crate) use json::{MAX_STRUCT_DEPTH, MAX_SUB_ARRAY, check_fields};
 pub(crate) use layout::count as sub_array_len;
 pub use layout::{ElementSize, SwapRun};
 

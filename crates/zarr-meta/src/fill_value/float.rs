@@ -97,9 +97,7 @@ impl Format {
     fn largest(self) -> u64 {
         match self.special {
             Special::Ieee => self.exponent_mask() - 1,
-            Special::Finite | Special::NanAtNegativeZero => {
-                self.exponent_mask() | self.mantissa_mask()
-            }
+            Special::Finite | Special::NanAtNegativeZero => self.exponent_mask() | self.mantissa_mask(),
             Special::ExponentOnly => self.exponent_mask() - 1,
         }
     }
@@ -113,9 +111,8 @@ impl Format {
         let fraction = bits & self.mantissa_mask();
         let subnormal = exponent == 0 && self.special != Special::ExponentOnly;
         let significand = if subnormal { fraction } else { fraction | 1 << self.mantissa_bits };
-        let scale = exponent.max(i32::from(self.special != Special::ExponentOnly))
-            - self.bias
-            - i32::try_from(self.mantissa_bits).unwrap_or(0);
+        let scale =
+            exponent.max(i32::from(self.special != Special::ExponentOnly)) - self.bias - i32::try_from(self.mantissa_bits).unwrap_or(0);
         // At most 24 bits times a power of two within the range of f64: exact.
         let magnitude = significand as f64 * power_of_two(scale);
         if bits & self.sign_bit() == 0 { magnitude } else { -magnitude }

@@ -25,10 +25,7 @@ impl FillValue {
     /// # Errors
     /// [`MetadataError::Inconsistent`] if the number of bytes is not that of an element of the
     /// type, or the bytes are no UTF-8 and the type is `string`.
-    pub fn from_bytes(
-        bytes: impl Into<Box<[u8]>>,
-        data_type: &DataType,
-    ) -> Result<Self, MetadataError> {
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>, data_type: &DataType) -> Result<Self, MetadataError> {
         let bytes = bytes.into();
         let value = match data_type.size() {
             ElementSize::Fixed(_) => Self::Fixed(bytes),
@@ -59,11 +56,7 @@ impl FillValue {
 
     /// Reads the `fill_value` of version 2 metadata, `null` excepted. Base64 of structs is in the
     /// byte order `endianness`.
-    pub(crate) fn parse_v2(
-        value: &Json,
-        data_type: &DataType,
-        dialect: Dialect,
-    ) -> Result<Self, MetadataError> {
+    pub(crate) fn parse_v2(value: &Json, data_type: &DataType, dialect: Dialect) -> Result<Self, MetadataError> {
         read::read(value, data_type, dialect)
     }
 
@@ -77,11 +70,7 @@ impl FillValue {
     }
 
     /// The `fill_value` of version 2 metadata.
-    pub(crate) fn to_json_v2(
-        &self,
-        data_type: &DataType,
-        endianness: crate::Endianness,
-    ) -> Result<Json, MetadataError> {
+    pub(crate) fn to_json_v2(&self, data_type: &DataType, endianness: crate::Endianness) -> Result<Json, MetadataError> {
         self.check(data_type)?;
         Ok(write::write_v2(self.as_bytes(), data_type, endianness))
     }
@@ -114,12 +103,8 @@ impl FillValue {
                 }
                 "bytes that are not UTF-8".to_owned()
             }
-            (Self::Fixed(_), ElementSize::Variable) => {
-                "an element of fixed size for a type without".to_owned()
-            }
-            (Self::Variable(_), ElementSize::Fixed(_)) => {
-                "an element of variable size for a type of fixed size".to_owned()
-            }
+            (Self::Fixed(_), ElementSize::Variable) => "an element of fixed size for a type without".to_owned(),
+            (Self::Variable(_), ElementSize::Fixed(_)) => "an element of variable size for a type of fixed size".to_owned(),
         };
         Err(MetadataError::inconsistent(format!("fill value for {data_type}: {problem}")))
     }

@@ -28,11 +28,7 @@ impl Dialect {
     }
 }
 
-pub(super) fn read(
-    value: &Json,
-    data_type: &DataType,
-    dialect: Dialect,
-) -> Result<FillValue, MetadataError> {
+pub(super) fn read(value: &Json, data_type: &DataType, dialect: Dialect) -> Result<FillValue, MetadataError> {
     match data_type.size() {
         ElementSize::Variable => variable(value, data_type, dialect).map(FillValue::Variable),
         ElementSize::Fixed(size) if size <= MAX_ELEMENT_SIZE => {
@@ -40,18 +36,16 @@ pub(super) fn read(
             fixed(value, data_type, dialect, &mut bytes)?;
             Ok(FillValue::Fixed(bytes.into()))
         }
-        ElementSize::Fixed(_) => {
-            Err(MetadataError::unsupported(format!("elements of more than {MAX_ELEMENT_SIZE} bytes")))
-        }
+        ElementSize::Fixed(_) => Err(MetadataError::unsupported(format!("elements of more than {MAX_ELEMENT_SIZE} bytes"))),
     }
 }
 
 fn variable(value: &Json, data_type: &DataType, dialect: Dialect) -> Result<Box<[u8]>, MetadataError> {
     match (data_type, value) {
         (DataType::String, Json::String(text)) => Ok(text.as_bytes().into()),
-        (DataType::Bytes, Json::String(text)) => base64::decode(text)
-            .map(Into::into)
-            .ok_or_else(|| MetadataError::unexpected("base64", value)),
+        (DataType::Bytes, Json::String(text)) => {
+            base64::decode(text).map(Into::into).ok_or_else(|| MetadataError::unexpected("base64", value))
+        }
         (DataType::Bytes, Json::Array(_)) => byte_list(value).map(Into::into),
         // Writers of version 2 put zero for any type.
         (_, Json::Number(number)) if dialect.is_v2() && number.whole() == Some(0) => Ok(Box::default()),
@@ -61,12 +55,7 @@ fn variable(value: &Json, data_type: &DataType, dialect: Dialect) -> Result<Box<
 }
 
 /// Appends the bytes of one element of fixed size.
-fn fixed(
-    value: &Json,
-    data_type: &DataType,
-    dialect: Dialect,
-    out: &mut Vec<u8>,
-) -> Result<(), MetadataError> {
+fn fixed(value: &Json, data_type: &DataType, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), MetadataError> {
     if let Some(component) = data_type.complex_component() {
         return complex(value, &component, dialect, out);
     }
@@ -84,8 +73,7 @@ fn fixed(
         DataType::Bool => out.push(boolean(value, dialect)?.into()),
         DataType::NumpyDateTime64 { .. } | DataType::NumpyTimeDelta64 { .. } => match value {
             Json::String(text) if text == "NaT" => out.extend_from_slice(&NOT_A_TIME),
-            _ => integer(value, true, 64, dialect, out)
-                .map_err(|_| MetadataError::unexpected("a 64-bit integer or \"NaT\"", value))?,
+            _ => integer(value, true, 64, dialect, out).map_err(|_| MetadataError::unexpected("a 64-bit integer or \"NaT\"", value))?,
         },
         DataType::Raw { .. } => match value {
             Json::Array(_) => exactly(byte_list(value)?, size, value, out)?,
@@ -97,9 +85,7 @@ fn fixed(
         DataType::Struct(fields) => match value {
             Json::Object(object) => {
                 for field in fields {
-                    read::required(object, &field.name, |value| {
-                        fixed(value, &field.data_type, dialect, out)
-                    })?;
+                    read::required(object, &field.name, |value| fixed(value, &field.data_type, dialect, out))?;
                 }
                 let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
                 read::only(object, &names)?;
@@ -135,18 +121,8 @@ fn boolean(value: &Json, dialect: Dialect) -> Result<bool, MetadataError> {
 }
 
 /// A whole number; `1.0` and `1e0` are taken for `1`.
-fn integer(
-    value: &Json,
-    signed: bool,
-    bits: u32,
-    dialect: Dialect,
-    out: &mut Vec<u8>,
-) -> Result<(), MetadataError> {
-    let (least, most) = if signed {
-        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
-    } else {
-        (0, (1i128 << bits) - 1)
-    };
+fn integer(value: &Json, signed: bool, bits: u32, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), MetadataError> {
+    let (least, most) = if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
     let number = match value {
         Json::Number(number) => number.whole(),
         Json::String(text) if dialect.is_v2() => text.parse().ok(),
@@ -176,12 +152,7 @@ fn in_native_order(little_endian: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn complex(
-    value: &Json,
-    component: &DataType,
-    dialect: Dialect,
-    out: &mut Vec<u8>,
-) -> Result<(), MetadataError> {
+fn complex(value: &Json, component: &DataType, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), MetadataError> {
     match value {
         Json::Array(pair) if pair.len() == 2 => {
             for (index, part) in pair.iter().enumerate() {
@@ -199,18 +170,11 @@ fn complex(
 
 fn byte_list(value: &Json) -> Result<Vec<u8>, MetadataError> {
     read::list(value, "an array of bytes", |byte| {
-        byte.as_u64()
-            .and_then(|byte| u8::try_from(byte).ok())
-            .ok_or_else(|| MetadataError::unexpected("an integer in [0, 255]", byte))
+        byte.as_u64().and_then(|byte| u8::try_from(byte).ok()).ok_or_else(|| MetadataError::unexpected("an integer in [0, 255]", byte))
     })
 }
 
-fn exactly(
-    bytes: Vec<u8>,
-    size: usize,
-    value: &Json,
-    out: &mut Vec<u8>,
-) -> Result<(), MetadataError> {
+fn exactly(bytes: Vec<u8>, size: usize, value: &Json, out: &mut Vec<u8>) -> Result<(), MetadataError> {
     if bytes.len() != size {
         return Err(MetadataError::unexpected(format!("{size} bytes"), value));
     }
@@ -224,9 +188,7 @@ fn padded(value: &Json, size: usize, out: &mut Vec<u8>) -> Result<(), MetadataEr
         .as_str()
         .and_then(base64::decode)
         .filter(|bytes| bytes.len() <= size)
-        .ok_or_else(|| {
-            MetadataError::unexpected(format!("base64 of at most {size} bytes"), value)
-        })?;
+        .ok_or_else(|| MetadataError::unexpected(format!("base64 of at most {size} bytes"), value))?;
     let end = out.len() + size;
     out.extend(bytes);
     out.resize(end, 0);
@@ -234,23 +196,11 @@ fn padded(value: &Json, size: usize, out: &mut Vec<u8>) -> Result<(), MetadataEr
 }
 
 /// Base64 of a whole struct, the form that came before objects. An empty string stands for zeros.
-fn packed(
-    value: &Json,
-    data_type: &DataType,
-    size: usize,
-    dialect: Dialect,
-    out: &mut Vec<u8>,
-) -> Result<(), MetadataError> {
-    let mut bytes = value
-        .as_str()
-        .and_then(base64::decode)
-        .filter(|bytes| bytes.len() == size || (bytes.is_empty() && dialect.is_v2()))
-        .ok_or_else(|| {
-            MetadataError::unexpected(
-                format!("an object with a value for every field, or base64 of {size} bytes"),
-                value,
-            )
-        })?;
+fn packed(value: &Json, data_type: &DataType, size: usize, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), MetadataError> {
+    let mut bytes =
+        value.as_str().and_then(base64::decode).filter(|bytes| bytes.len() == size || (bytes.is_empty() && dialect.is_v2())).ok_or_else(
+            || MetadataError::unexpected(format!("an object with a value for every field, or base64 of {size} bytes"), value),
+        )?;
     bytes.resize(size, 0);
     if dialect.byte_order() != Endianness::NATIVE {
         swap_bytes(data_type, &mut bytes);
@@ -262,10 +212,7 @@ fn packed(
 fn utf32(value: &Json, size: usize, out: &mut Vec<u8>) -> Result<(), MetadataError> {
     let text = read::string(value)?;
     if text.chars().count() > size / 4 {
-        return Err(MetadataError::unexpected(
-            format!("a string of at most {} code points", size / 4),
-            value,
-        ));
+        return Err(MetadataError::unexpected(format!("a string of at most {} code points", size / 4), value));
     }
     let end = out.len() + size;
     out.extend(text.chars().flat_map(|c| u32::from(c).to_ne_bytes()));

@@ -17,7 +17,11 @@ pub(super) fn write(bytes: &[u8], data_type: &DataType) -> Json {
     match data_type {
         DataType::Bool => Json::Bool(bytes.iter().any(|&byte| byte != 0)),
         DataType::NumpyDateTime64 { .. } | DataType::NumpyTimeDelta64 { .. } => {
-            if bytes == NOT_A_TIME { "NaT".into() } else { signed(bytes).into() }
+            if bytes == NOT_A_TIME {
+                "NaT".into()
+            } else {
+                signed(bytes).into()
+            }
         }
         DataType::Raw { .. } => bytes.iter().copied().collect(),
         DataType::NullTerminatedBytes { .. } => base64::encode(without_padding(bytes)).into(),
@@ -39,10 +43,7 @@ pub(super) fn write(bytes: &[u8], data_type: &DataType) -> Json {
             // As a struct with a field for each element: that is how the type itself is written.
             let size = element.fixed_size().unwrap_or(0).max(1);
             let elements = bytes.chunks(size).take(sub_array_len(shape));
-            let object: JsonObject = elements
-                .enumerate()
-                .map(|(index, part)| (index.to_string(), write(part, element)))
-                .collect();
+            let object: JsonObject = elements.enumerate().map(|(index, part)| (index.to_string(), write(part, element))).collect();
             Json::Object(object)
         }
         integers if integers.is_signed_integer() => signed(bytes).into(),
@@ -92,12 +93,7 @@ fn without_padding(bytes: &[u8]) -> &[u8] {
 fn utf32(bytes: &[u8]) -> String {
     let text: String = bytes
         .chunks_exact(4)
-        .map(|unit| {
-            u32::try_from(unsigned(unit))
-                .ok()
-                .and_then(char::from_u32)
-                .unwrap_or(char::REPLACEMENT_CHARACTER)
-        })
+        .map(|unit| u32::try_from(unsigned(unit)).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER))
         .collect();
     text.trim_end_matches('\0').to_owned()
 }

@@ -84,9 +84,7 @@ impl Number {
             return Some(0);
         }
         let trailing = digits.len() - digits.trim_end_matches('0').len();
-        let power = exponent
-            .checked_sub(i64::try_from(fraction.len()).ok()?)?
-            .checked_add(i64::try_from(trailing).ok()?)?;
+        let power = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(i64::try_from(trailing).ok()?)?;
         let scale = 10i128.checked_pow(u32::try_from(power).ok()?)?;
         let value = significant.parse::<i128>().ok()?.checked_mul(scale)?;
         Some(if negative { -value } else { value })

@@ -126,8 +126,7 @@ impl Builder {
             return;
         }
         if self.positions.is_empty() {
-            self.positions =
-                entries.iter().enumerate().map(|(i, (key, _))| (key.clone(), i)).collect();
+            self.positions = entries.iter().enumerate().map(|(i, (key, _))| (key.clone(), i)).collect();
         }
         match self.positions.get(&key).and_then(|&position| entries.get_mut(position)) {
             Some((_, place)) => *place = value,
@@ -152,8 +151,7 @@ mod tests {
         let few: JsonObject = [("a", 1), ("b", 2), ("a", 3)].into_iter().collect();
         assert_eq!(few, JsonObject::new().with("a", 3).with("b", 2));
 
-        let many: JsonObject =
-            (0..100).map(|i| ((i % 50).to_string(), i)).collect();
+        let many: JsonObject = (0..100).map(|i| ((i % 50).to_string(), i)).collect();
         assert_eq!(many.len(), 50);
         assert_eq!(many.get("49").and_then(Json::as_u64), Some(99));
         assert_eq!(many.keys().next(), Some("0"));

@@ -21,9 +21,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Json, MetadataError> {
 
 /// The length of the number literal that `text` starts with.
 pub(super) fn number_length(text: &[u8]) -> Option<usize> {
-    let digits = |from: usize| {
-        text.get(from..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count()
-    };
+    let digits = |from: usize| text.get(from..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count();
     let mut at = usize::from(text.first() == Some(&b'-'));
     let whole = digits(at);
     if whole == 0 || (whole > 1 && text.get(at) == Some(&b'0')) {
@@ -183,11 +181,7 @@ impl<'a> Parser<'a> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            let plain = self
-                .rest()
-                .iter()
-                .take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20)
-                .count();
+            let plain = self.rest().iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count();
             let run = self.rest().get(..plain).unwrap_or_default();
             match std::str::from_utf8(run) {
                 Ok(run) => out.push_str(run),
@@ -233,9 +227,7 @@ impl<'a> Parser<'a> {
         let first = self.code_unit()?;
         let decoded = match first {
             0xd800..=0xdbff => match self.code_unit() {
-                Ok(second @ 0xdc00..=0xdfff) => {
-                    char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00))
-                }
+                Ok(second @ 0xdc00..=0xdfff) => char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)),
                 _ => None,
             },
             unit => char::from_u32(unit),
@@ -278,10 +270,7 @@ mod tests {
 
     #[test]
     fn what_python_writes_outside_the_standard_is_read() {
-        assert_eq!(
-            text("[NaN, Infinity, -Infinity]").map(|value| value.to_text()).as_deref(),
-            Ok(r#"["NaN","Infinity","-Infinity"]"#)
-        );
+        assert_eq!(text("[NaN, Infinity, -Infinity]").map(|value| value.to_text()).as_deref(), Ok(r#"["NaN","Infinity","-Infinity"]"#));
     }
 
     #[test]
@@ -303,7 +292,9 @@ mod tests {
 
     #[test]
     fn strictness() {
-        for bad in ["", " ", "[1,]", "{\"a\":1,}", "{a:1}", "[1 2]", "nul", "1 2", "{\"a\" 1}", "[", "{", "-", "'a'", "// c\n1", "-NaN", "+1"] {
+        for bad in
+            ["", " ", "[1,]", "{\"a\":1,}", "{a:1}", "[1 2]", "nul", "1 2", "{\"a\" 1}", "[", "{", "-", "'a'", "// c\n1", "-NaN", "+1"]
+        {
             assert!(text(bad).is_err(), "{bad}");
         }
         assert_eq!(parse(b"\xef\xbb\xbf 1 "), Ok(Json::from(1)));

@@ -39,10 +39,7 @@ impl std::error::Error for Error {}
 
 impl Error {
     fn new(problem: impl fmt::Display) -> Self {
-        Self(MetadataError::Configuration {
-            at: JsonPath::root(),
-            problem: problem.to_string(),
-        })
+        Self(MetadataError::Configuration { at: JsonPath::root(), problem: problem.to_string() })
     }
 }
 
@@ -212,8 +209,6 @@ impl<'de> Visitor<'de> for JsonVisitor {
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Json, A::Error> {
         let (literal, variant): (String, _) = data.variant()?;
         variant.unit_variant()?;
-        Number::parse(&literal)
-            .map(Json::Number)
-            .ok_or_else(|| serde::de::Error::custom("malformed number"))
+        Number::parse(&literal).map(Json::Number).ok_or_else(|| serde::de::Error::custom("malformed number"))
     }
 }

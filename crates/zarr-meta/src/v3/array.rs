@@ -1,10 +1,7 @@
 //! The metadata of an array.
 
 use super::{attributes, check_format, check_ignorable, check_node_type, ignorable};
-use crate::{
-    ChunkGrid, ChunkKeyEncoding, DataType, Extension, FillValue, Json, JsonObject, MetadataError,
-    read,
-};
+use crate::{ChunkGrid, ChunkKeyEncoding, DataType, Extension, FillValue, Json, JsonObject, MetadataError, read};
 
 /// The metadata of a version 3 array.
 ///
@@ -95,14 +92,8 @@ impl ArrayMetadataV3 {
         let metadata = Self {
             shape: read::required(object, "shape", read::unsigned_list)?,
             chunk_grid: read::required(object, "chunk_grid", ChunkGrid::parse)?,
-            chunk_key_encoding: read::required(
-                object,
-                "chunk_key_encoding",
-                ChunkKeyEncoding::parse,
-            )?,
-            fill_value: read::required(object, "fill_value", |value| {
-                FillValue::parse(value, &data_type)
-            })?,
+            chunk_key_encoding: read::required(object, "chunk_key_encoding", ChunkKeyEncoding::parse)?,
+            fill_value: read::required(object, "fill_value", |value| FillValue::parse(value, &data_type))?,
             codecs: read::required(object, "codecs", extensions)?,
             attributes: attributes(object)?,
             dimension_names: read::optional(object, "dimension_names", dimension_names)?.flatten(),
@@ -137,8 +128,7 @@ impl ArrayMetadataV3 {
             object.insert("dimension_names", names.clone());
         }
         if !self.storage_transformers.is_empty() {
-            let transformers: Json =
-                self.storage_transformers.iter().map(Extension::to_json).collect();
+            let transformers: Json = self.storage_transformers.iter().map(Extension::to_json).collect();
             object.insert("storage_transformers", transformers);
         }
         for (key, value) in self.unknown.iter() {
@@ -165,18 +155,14 @@ impl ArrayMetadataV3 {
         self.chunk_grid.check(&self.shape).map_err(|error| error.within("chunk_grid"))?;
         self.fill_value.check(&self.data_type).map_err(|error| error.within("fill_value"))?;
         if self.codecs.is_empty() {
-            return Err(MetadataError::inconsistent("an array needs at least one codec")
-                .within("codecs"));
+            return Err(MetadataError::inconsistent("an array needs at least one codec").within("codecs"));
         }
         if let Some(names) = &self.dimension_names
             && names.len() != self.shape.len()
         {
-            return Err(MetadataError::inconsistent(format!(
-                "{} names for {} dimensions",
-                names.len(),
-                self.shape.len()
-            ))
-            .within("dimension_names"));
+            return Err(
+                MetadataError::inconsistent(format!("{} names for {} dimensions", names.len(), self.shape.len())).within("dimension_names")
+            );
         }
         for (index, transformer) in self.storage_transformers.iter().enumerate() {
             if transformer.must_understand {
@@ -188,10 +174,7 @@ impl ArrayMetadataV3 {
         for (key, value) in self.unknown.iter() {
             check_ignorable(key, value)?;
             if KNOWN.contains(&key) {
-                return Err(MetadataError::inconsistent(
-                    "a key of the specification among the unknown ones",
-                )
-                .within(key));
+                return Err(MetadataError::inconsistent("a key of the specification among the unknown ones").within(key));
             }
         }
         Ok(())

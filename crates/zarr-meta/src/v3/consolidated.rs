@@ -40,9 +40,7 @@ impl ConsolidatedMetadata {
     /// # Errors
     /// If the document breaks a rule of the specification.
     pub fn node(&self, path: &str) -> Result<Option<NodeMetadata>, MetadataError> {
-        self.document(path)
-            .map(|document| NodeMetadata::from_json(document).map_err(|error| error.within(path)))
-            .transpose()
+        self.document(path).map(|document| NodeMetadata::from_json(document).map_err(|error| error.within(path))).transpose()
     }
 
     /// Sets the metadata of the node at `path` relative to the group.
@@ -51,6 +49,9 @@ impl ConsolidatedMetadata {
     /// If the path is not that of a node below the group, or the metadata cannot be written.
     pub fn insert(&mut self, path: &str, node: &NodeMetadata) -> Result<(), MetadataError> {
         let path = NodePath::new(path)?;
+        if path.is_root() {
+            return Err(MetadataError::Path { path: path.to_string(), problem: "the group itself is not among the nodes below it" });
+        }
         let document = match node {
             NodeMetadata::Group(group) if group.consolidated_metadata.is_some() => {
                 // The nodes below are listed beside it.
@@ -94,8 +95,7 @@ impl ConsolidatedMetadata {
             let mut documents = BTreeMap::new();
             for (path, document) in metadata.iter() {
                 if document.as_object().is_none() {
-                    return Err(MetadataError::unexpected("a metadata document: an object", document)
-                        .within(path));
+                    return Err(MetadataError::unexpected("a metadata document: an object", document).within(path));
                 }
                 let relative = path.strip_prefix('/').unwrap_or(path);
                 documents.insert(relative.to_owned(), document.clone());
@@ -109,12 +109,7 @@ impl ConsolidatedMetadata {
     pub fn to_json(&self) -> Json {
         let mut documents: Vec<(&str, &Json)> = self.iter().collect();
         documents.sort_by_key(|(path, _)| path.bytes().filter(|&b| b == b'/').count());
-        let metadata: JsonObject =
-            documents.into_iter().map(|(path, document)| (path, document.clone())).collect();
-        JsonObject::new()
-            .with("kind", "inline")
-            .with("must_understand", false)
-            .with("metadata", metadata)
-            .into()
+        let metadata: JsonObject = documents.into_iter().map(|(path, document)| (path, document.clone())).collect();
+        JsonObject::new().with("kind", "inline").with("must_understand", false).with("metadata", metadata).into()
     }
 }

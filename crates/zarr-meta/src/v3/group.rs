@@ -65,20 +65,14 @@ impl GroupMetadataV3 {
     /// # Errors
     /// If `unknown` holds something that may not be ignored.
     pub fn to_json(&self) -> Result<Json, MetadataError> {
-        let mut object = JsonObject::new()
-            .with("zarr_format", 3)
-            .with("node_type", "group")
-            .with("attributes", self.attributes.clone());
+        let mut object = JsonObject::new().with("zarr_format", 3).with("node_type", "group").with("attributes", self.attributes.clone());
         if let Some(consolidated) = &self.consolidated_metadata {
             object.insert(CONSOLIDATED, consolidated.to_json());
         }
         for (key, value) in self.unknown.iter() {
             check_ignorable(key, value)?;
             if object.contains_key(key) {
-                return Err(MetadataError::inconsistent(
-                    "a key of the specification among the unknown ones",
-                )
-                .within(key));
+                return Err(MetadataError::inconsistent("a key of the specification among the unknown ones").within(key));
             }
             object.insert(key, value.clone());
         }

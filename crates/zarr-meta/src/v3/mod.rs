@@ -103,11 +103,7 @@ fn unexpected_node_type(object: &JsonObject, expected: &str) -> MetadataError {
 }
 
 fn check_node_type(object: &JsonObject, expected: &str) -> Result<(), MetadataError> {
-    if node_type(object)? == expected {
-        Ok(())
-    } else {
-        Err(unexpected_node_type(object, &format!("{expected:?}")))
-    }
+    if node_type(object)? == expected { Ok(()) } else { Err(unexpected_node_type(object, &format!("{expected:?}"))) }
 }
 
 /// The attributes; absent and null are empty.

@@ -1,10 +1,7 @@
 //! `&Json` as a serde data format to read from.
 
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::super::{Json, Number};
@@ -35,16 +32,8 @@ impl<'de> Deserializer<'de> for Value<'de> {
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        if name == JSON_NEWTYPE {
-            visitor.visit_newtype_struct(Verbatim(self.0))
-        } else {
-            visitor.visit_newtype_struct(self)
-        }
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Error> {
+        if name == JSON_NEWTYPE { visitor.visit_newtype_struct(Verbatim(self.0)) } else { visitor.visit_newtype_struct(self) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -53,12 +42,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let not_an_enum = || {
-            <Error as serde::de::Error>::invalid_type(
-                unexpected(self.0),
-                &"a string, or an object with one key",
-            )
-        };
+        let not_an_enum = || <Error as serde::de::Error>::invalid_type(unexpected(self.0), &"a string, or an object with one key");
         match self.0 {
             Json::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             Json::Object(object) if object.len() == 1 => {
@@ -69,11 +53,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         }
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Error> {
         // A codec without parameters has an empty configuration, which `struct Config;` must read.
         match self.0 {
             Json::Object(object) if object.is_empty() => visitor.visit_unit(),
@@ -142,10 +122,7 @@ struct Elements<'a> {
 impl<'de> SeqAccess<'de> for Elements<'de> {
     type Error = Error;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Error> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some((first, rest)) = self.rest.split_first() else { return Ok(None) };
         let index = self.index;
         self.rest = rest;
@@ -225,11 +202,7 @@ impl<'de> Deserializer<'de> for Key<'de> {
         visitor.visit_enum(name)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _name: &'static str, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -248,10 +221,7 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     type Error = Error;
     type Variant = Content<'de>;
 
-    fn variant_seed<T: DeserializeSeed<'de>>(
-        self,
-        seed: T,
-    ) -> Result<(T::Value, Content<'de>), Error> {
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content<'de>), Error> {
         let name = seed.deserialize(Key(self.name))?;
         Ok((name, Content { name: self.name, value: self.content }))
     }
@@ -283,11 +253,7 @@ impl<'de> VariantAccess<'de> for Content<'de> {
         Self::place(self.name, Value(self.value).deserialize_any(visitor))
     }
 
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn struct_variant<V: Visitor<'de>>(self, _fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
         let result = match self.value {
             Json::Object(_) => MapAccessDeserializer::new(Entries::of(self.value)).deserialize_any(visitor),
             other => Value(other).deserialize_any(visitor),

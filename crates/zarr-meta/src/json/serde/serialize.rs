@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde::ser::{
-    SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
-    SerializeTupleStruct, SerializeTupleVariant, Serializer,
+    SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
+    Serializer,
 };
 
 use super::super::object::Builder;
@@ -63,20 +63,11 @@ impl Serializer for ToJson {
         Ok(Json::Object(JsonObject::new()))
     }
 
-    fn serialize_unit_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        variant: &'static str,
-    ) -> Result<Json, Error> {
+    fn serialize_unit_variant(self, _name: &'static str, _index: u32, variant: &'static str) -> Result<Json, Error> {
         Ok(variant.into())
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _name: &'static str,
-        value: &T,
-    ) -> Result<Json, Error> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _name: &'static str, value: &T) -> Result<Json, Error> {
         value.serialize(self)
     }
 
@@ -102,13 +93,7 @@ impl Serializer for ToJson {
         Ok(Elements::default())
     }
 
-    fn serialize_tuple_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        variant: &'static str,
-        _len: usize,
-    ) -> Result<Elements, Error> {
+    fn serialize_tuple_variant(self, _name: &'static str, _index: u32, variant: &'static str, _len: usize) -> Result<Elements, Error> {
         Ok(Elements { variant: Some(variant), elements: Vec::new() })
     }
 
@@ -120,13 +105,7 @@ impl Serializer for ToJson {
         Ok(Entries::default())
     }
 
-    fn serialize_struct_variant(
-        self,
-        _name: &'static str,
-        _index: u32,
-        variant: &'static str,
-        _len: usize,
-    ) -> Result<Entries, Error> {
+    fn serialize_struct_variant(self, _name: &'static str, _index: u32, variant: &'static str, _len: usize) -> Result<Entries, Error> {
         Ok(Entries { variant: Some(variant), ..Entries::default() })
     }
 }
@@ -151,8 +130,7 @@ pub(super) struct Elements {
 impl Elements {
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let index = self.elements.len();
-        let value =
-            value.serialize(ToJson).map_err(|Error(error)| Error(error.within_index(index)))?;
+        let value = value.serialize(ToJson).map_err(|Error(error)| Error(error.within_index(index)))?;
         self.elements.push(value);
         Ok(())
     }
@@ -286,7 +264,9 @@ mod tests {
         };
         assert_eq!(
             Json::from_serialize(&config).map(|json| json.to_text()).as_deref(),
-            Ok(r#"{"modes":[{"rate":{"rate":2.0}},"plain",{"pair":[1,-1]},{"one":null}],"map":{"1":"x"},"json":[340282366920938463463374607431768211455]}"#)
+            Ok(
+                r#"{"modes":[{"rate":{"rate":2.0}},"plain",{"pair":[1,-1]},{"one":null}],"map":{"1":"x"},"json":[340282366920938463463374607431768211455]}"#
+            )
         );
     }
 
