@@ -14,6 +14,7 @@ mod path;
 mod read;
 mod v2;
 mod v3;
+mod via_json;
 
 pub use chunk_grid::{ChunkGrid, GridAxis};
 pub use chunk_key::{ChunkKeyEncoding, Separator};

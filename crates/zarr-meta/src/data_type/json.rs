@@ -187,7 +187,7 @@ fn raw(name: &str) -> Option<DataType> {
     let digits = name.strip_prefix('r')?;
     let canonical = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
     let bits: u64 = digits.parse().ok()?;
-    (canonical && bits % 8 == 0).then_some(DataType::Raw { bits })
+    (canonical && bits.is_multiple_of(8)).then_some(DataType::Raw { bits })
 }
 
 fn length_bytes(configuration: &JsonObject) -> Result<u32, MetadataError> {

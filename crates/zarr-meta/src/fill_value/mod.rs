@@ -115,10 +115,8 @@ const NOT_A_TIME: [u8; 8] = i64::MIN.to_ne_bytes();
 
 fn set_not_a_time(data_type: &DataType, element: &mut [u8]) {
     match data_type {
-        DataType::NumpyDateTime64 { .. } | DataType::NumpyTimeDelta64 { .. } => {
-            if element.len() == NOT_A_TIME.len() {
-                element.copy_from_slice(&NOT_A_TIME);
-            }
+        DataType::NumpyDateTime64 { .. } | DataType::NumpyTimeDelta64 { .. } if element.len() == NOT_A_TIME.len() => {
+            element.copy_from_slice(&NOT_A_TIME);
         }
         DataType::Struct(fields) => {
             let mut rest = element;

@@ -25,7 +25,7 @@ fn write(value: &Json, level: Option<usize>, out: &mut String) {
         Json::String(text) => write_string(text, out),
         Json::Array(elements) => {
             out.push('[');
-            write_list(elements.iter(), level, out, |element, level, out| write(element, level, out));
+            write_list(elements.iter(), level, out, write);
             out.push(']');
         }
         Json::Object(object) => {

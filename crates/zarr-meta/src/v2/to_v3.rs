@@ -61,7 +61,7 @@ impl ArrayMetadataV2 {
             };
             chain.push(compressor, kind).map_err(|error| error.within("compressor"))?;
         }
-        chain.to_bytes();
+        chain.lay_down();
         Ok(chain.codecs)
     }
 }
@@ -93,7 +93,7 @@ impl Chain {
                 self.item_size = Some(1);
             }
             Kind::BytesToBytes => {
-                self.to_bytes();
+                self.lay_down();
                 self.codecs.push(translate(codec, self.item_size)?);
                 // What follows sees bytes, no longer elements.
                 self.item_size = Some(1);
@@ -103,7 +103,7 @@ impl Chain {
     }
 
     /// Lays the array down as bytes, unless that is done.
-    fn to_bytes(&mut self) {
+    fn lay_down(&mut self) {
         if self.is_bytes {
             return;
         }
@@ -130,7 +130,8 @@ impl Chain {
         if value.is_null() {
             return Ok(());
         }
-        let data_type = DataTypeV2::parse(value).map_err(|error| error.within(key))?;
+        // What cannot be read here is left for the codec itself to refuse.
+        let Some(data_type) = filter_type(value) else { return Ok(()) };
         self.endianness = data_type.endianness()?;
         if let Some(data_type) = data_type.data_type() {
             self.item_size = data_type.fixed_size();
@@ -138,6 +139,15 @@ impl Chain {
         }
         Ok(())
     }
+}
+
+/// The data type in the configuration of a filter. Hand-written metadata leave out the byte order,
+/// which numpy takes for that of the machine.
+fn filter_type(value: &Json) -> Option<DataTypeV2> {
+    DataTypeV2::parse(value).ok().or_else(|| {
+        let name = value.as_str()?;
+        DataTypeV2::parse(&format!("<{name}").into()).ok()
+    })
 }
 
 /// The codec's counterpart in version 3, for elements of `item_size` bytes.

@@ -273,7 +273,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "lowercase")]
     enum Shuffle {
-        NoShuffle,
+        Off,
         Bits { width: u8 },
         Pair(u8, u8),
         One(u8),
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_configuration_reads_into_a_struct() {
         let value = json(
-            r#"{"level":-5,"shuffle":"noshuffle","scalar":[123456789012345678901234567890123456789012.50],
+            r#"{"level":-5,"shuffle":"off","scalar":[123456789012345678901234567890123456789012.50],
                 "map":[[1,"a"],[2.5,"b"]],"by_number":{"7":-1}}"#,
         );
         assert_eq!(
@@ -308,7 +308,7 @@ mod tests {
                 level: -5,
                 checksum: false,
                 size: None,
-                shuffle: Shuffle::NoShuffle,
+                shuffle: Shuffle::Off,
                 scalar: json("[123456789012345678901234567890123456789012.50]"),
                 map: vec![(1.0, "a".to_owned()), (2.5, "b".to_owned())],
                 by_number: [(7, -1)].into(),
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn errors_point_into_the_configuration() {
-        let error = json(r#"{"level":1,"shuffle":"noshuffle","scalar":1,"map":[[1,"a"],[2,3]],"by_number":{}}"#)
+        let error = json(r#"{"level":1,"shuffle":"off","scalar":1,"map":[[1,"a"],[2,3]],"by_number":{}}"#)
             .to::<Config>()
             .map_err(|error| error.to_string());
         assert_eq!(error, Err("$.map[1][1]: invalid type: integer `3`, expected a string".to_owned()));
