@@ -1,0 +1,270 @@
+//! What came out, held against what the support tables declare.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Paths, Result};
+
+/// Another implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    ZarrPython,
+    Zarrs,
+    Tensorstore,
+    Numcodecs,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 4] = [Self::ZarrPython, Self::Zarrs, Self::Tensorstore, Self::Numcodecs];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ZarrPython => "zarr-python",
+            Self::Zarrs => "zarrs",
+            Self::Tensorstore => "tensorstore",
+            Self::Numcodecs => "numcodecs",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Cover {
+    /// Per peer, the pairs of levels that it supports and that the cases therefore cover.
+    pairs: BTreeMap<String, u64>,
+    rules: BTreeMap<String, Vec<serde_json::Value>>,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    levels: BTreeMap<String, String>,
+    /// Whether no chunk is stored, so that a codec that a peer lacks is never asked for.
+    vacuous: bool,
+    declared: BTreeMap<String, Declared>,
+}
+
+#[derive(Deserialize)]
+struct Declared {
+    write: Option<usize>,
+    read: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    verdict: String,
+    #[serde(default)]
+    message: String,
+}
+
+type Verdicts = BTreeMap<String, Line>;
+
+/// How a case went with one peer in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Ok,
+    Declared,
+    Failed,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    ok: u32,
+    declared: u32,
+    failed: u32,
+}
+
+impl Count {
+    fn add(&mut self, status: Status) {
+        match status {
+            Status::Ok => self.ok += 1,
+            Status::Declared => self.declared += 1,
+            Status::Failed => self.failed += 1,
+        }
+    }
+}
+
+/// What one run found.
+pub(crate) struct Outcome {
+    cover: Cover,
+    /// By factor, level, peer: what we read of theirs, what they read of ours.
+    counts: BTreeMap<(String, String, &'static str), [Count; 2]>,
+    failures: Vec<String>,
+    stale: Vec<String>,
+}
+
+/// The factors of which the table shows every level.
+const SHOWN: [&str; 5] = ["layout", "filter", "compressor", "dtype", "shape"];
+const TOTAL: &str = "all cases";
+
+impl Outcome {
+    /// Reads the reports of both sides.
+    ///
+    /// # Errors
+    /// When a report is absent, incomplete or not what it should be.
+    pub(crate) fn gather(paths: &Paths) -> Result<Self> {
+        let cover: Cover = serde_json::from_slice(&fs::read(paths.cases.join("cases.json"))?)?;
+        let mut out = Self { cover, counts: BTreeMap::new(), failures: Vec::new(), stale: Vec::new() };
+        let our_writes = read(&paths.our_writes())?;
+        for (id, line) in &our_writes {
+            if line.verdict != "ok" {
+                out.failures.push(format!("we write {id}: {} {}", line.verdict, line.message));
+            }
+        }
+        for peer in Peer::ALL {
+            let written = read(&paths.peer_report(peer, "write"))?;
+            let our_reads = read(&paths.our_reads(peer))?;
+            let their_reads = read(&paths.peer_report(peer, "read"))?;
+            out.judge(peer, 0, |case| [&written, &our_reads].map(|v| v.get(&case.id)))?;
+            out.judge(peer, 1, |case| [&our_writes, &their_reads].map(|v| v.get(&case.id)))?;
+        }
+        Ok(out)
+    }
+
+    /// Direction 0: the peer writes and we read. Direction 1: we write and the peer reads.
+    fn judge<'a>(&mut self, peer: Peer, direction: usize, verdicts: impl Fn(&Case) -> [Option<&'a Line>; 2]) -> Result<()> {
+        let words = ["writes, we read", "reads what we wrote"][direction];
+        let mut worked: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for case in &self.cover.cases {
+            let declared = case.declared.get(peer.name()).ok_or("a case without a declaration")?;
+            let rule = if direction == 0 { declared.write } else { declared.read };
+            let [Some(write), Some(read)] = verdicts(case) else {
+                return Err(format!("{} {words}: no verdict on case {}", peer.name(), case.id).into());
+            };
+            let works = write.verdict == "ok" && read.verdict == "ok";
+            let status = match (rule, works) {
+                (None, true) => Status::Ok,
+                (None, false) => Status::Failed,
+                (Some(rule), true) if !case.vacuous => {
+                    worked.entry(rule).or_default().push(&case.id);
+                    Status::Failed
+                }
+                (Some(_), _) => Status::Declared,
+            };
+            if status == Status::Failed && rule.is_none() {
+                let side = if write.verdict == "ok" { read } else { write };
+                self.failures.push(format!(
+                    "{} {words}: {} {} {} [{}]",
+                    peer.name(),
+                    case.id,
+                    side.verdict,
+                    side.message,
+                    case.levels.values().cloned().collect::<Vec<_>>().join(" ")
+                ));
+            }
+            for factor in SHOWN {
+                let level = case.levels.get(factor).ok_or("a case without one of the factors")?;
+                let key = (factor.to_owned(), level.clone(), peer.name());
+                self.counts.entry(key).or_default()[direction].add(status);
+            }
+            let key = (String::new(), TOTAL.to_owned(), peer.name());
+            self.counts.entry(key).or_default()[direction].add(status);
+        }
+        for (rule, ids) in worked {
+            let text = self.cover.rules.get(peer.name()).and_then(|r| r.get(rule)).map(ToString::to_string);
+            self.stale.push(format!(
+                "{} {words}: {} cases that rule {rule} excludes work ({}): {}",
+                peer.name(),
+                ids.len(),
+                ids.iter().take(5).copied().collect::<Vec<_>>().join(" "),
+                text.unwrap_or_default()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Prints the table: per level and peer, what we read of theirs and what they read of ours.
+    pub(crate) fn print(&self, versions: &BTreeMap<String, String>) {
+        let list: Vec<String> = versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        println!("{} cases; {}", self.cover.cases.len(), list.join(", "));
+        println!("Per peer: what we read of theirs | what they read of ours; ok, then -declared skips, then !failed");
+        println!("{:<26}{}", "", Peer::ALL.map(|p| format!("{:<30}", p.name())).join(""));
+        for factor in ["", "layout", "filter", "compressor", "dtype", "shape"] {
+            let levels: BTreeSet<&String> = self.counts.keys().filter(|k| k.0 == factor).map(|k| &k.1).collect();
+            if !factor.is_empty() {
+                println!("{factor}");
+            }
+            for level in levels {
+                let cells = Peer::ALL.map(|peer| {
+                    let key = (factor.to_owned(), level.clone(), peer.name());
+                    let counts = self.counts.get(&key).copied().unwrap_or_default();
+                    format!("{:<30}", counts.map(cell).join(" | "))
+                });
+                println!("  {level:<24}{}", cells.join("").trim_end());
+            }
+        }
+        for line in self.failures.iter().take(200) {
+            println!("FAILED {line}");
+        }
+        if self.failures.len() > 200 {
+            println!("FAILED ... and {} more", self.failures.len() - 200);
+        }
+        for line in &self.stale {
+            println!("STALE {line}");
+        }
+    }
+
+    /// The record of the run, as JSON.
+    ///
+    /// # Errors
+    /// When a figure is not JSON.
+    pub(crate) fn record(&self, versions: &BTreeMap<String, String>, took: Duration) -> Result<String> {
+        let mut factors = serde_json::Map::new();
+        for ((factor, level, peer), [theirs, ours]) in &self.counts {
+            let factor = if factor.is_empty() { "total" } else { factor };
+            let one = |c: &Count| json!({"ok": c.ok, "declared": c.declared, "failed": c.failed});
+            let by_level = factors.entry(factor).or_insert_with(|| json!({}));
+            by_level[level][peer] = json!({"we_read": one(theirs), "they_read": one(ours)});
+        }
+        let record = json!({
+            "command": "cargo xtask interop --record",
+            "cases": self.cover.cases.len(),
+            "pairs": self.cover.pairs,
+            "versions": versions,
+            "seconds": took.as_secs(),
+            "failures": self.failures,
+            "stale": self.stale,
+            "declared": self.cover.rules,
+            "counts": factors,
+        });
+        Ok(serde_json::to_string_pretty(&record)? + "\n")
+    }
+
+    /// Whether all is as declared.
+    ///
+    /// # Errors
+    /// When a case failed or a table is stale.
+    pub(crate) fn verdict(&self) -> Result<()> {
+        if self.failures.is_empty() && self.stale.is_empty() {
+            return Ok(());
+        }
+        Err(format!("interop: {} failed, {} stale rules", self.failures.len(), self.stale.len()).into())
+    }
+}
+
+fn cell(count: Count) -> String {
+    let mut text = count.ok.to_string();
+    if count.declared > 0 {
+        text += &format!(" -{}", count.declared);
+    }
+    if count.failed > 0 {
+        text += &format!(" !{}", count.failed);
+    }
+    text
+}
+
+fn read(path: &Path) -> Result<Verdicts> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    text.lines()
+        .map(|line| {
+            let line: Line = serde_json::from_str(line).map_err(|e| format!("{}: {e}", path.display()))?;
+            Ok((line.id.clone(), line))
+        })
+        .collect()
+}
