@@ -1,0 +1,334 @@
+//! Adapters between the blocking and the async form of a store, on tokio.
+
+#![deny(clippy::missing_trait_methods)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use zarr_store_api::{
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore, Listing,
+    ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore, async_trait,
+};
+
+use crate::wrap::{not_listable, not_writable};
+
+/// An async store with blocking calls: the calling thread waits, while a tokio runtime serves
+/// sockets and timers.
+///
+/// Calls may come from any thread, also from one that runs async code (which they hold up
+/// meanwhile), as long as it is not the only thread of the runtime that serves this store.
+#[derive(Debug)]
+pub struct AsyncToBlocking<S> {
+    store: Arc<S>,
+    runtime: Served,
+}
+
+#[derive(Debug)]
+enum Served {
+    /// Always `Some` until dropped.
+    Own(Option<Runtime>),
+    By(Handle),
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // An ordinary drop waits for the runtime's threads, and panics in async code.
+        if let Self::Own(runtime) = self
+            && let Some(runtime) = runtime.take()
+        {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl<S: AsyncStore> AsyncToBlocking<S> {
+    /// Adapts a store, with a runtime of its own (of two threads).
+    ///
+    /// # Errors
+    ///
+    /// What the operating system gives when the threads are started.
+    pub fn new(store: S) -> Result<Self, StoreError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("zarr-store")
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?;
+        Ok(Self { store: Arc::new(store), runtime: Served::Own(Some(runtime)) })
+    }
+
+    /// Adapts a store, with a runtime that runs elsewhere, on threads of its own.
+    pub fn with_handle(store: S, handle: Handle) -> Self {
+        Self { store: Arc::new(store), runtime: Served::By(handle) }
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let handle = match &self.runtime {
+            Served::By(handle) => handle,
+            Served::Own(Some(runtime)) => runtime.handle(),
+            Served::Own(None) => {
+                return Err(StoreError::new(StoreErrorKind::Cancelled, "the runtime has ended"));
+            }
+        };
+        let _entered = handle.enter();
+        block_on(future)
+    }
+
+    fn writable(&self) -> Result<&dyn AsyncWritableStore, StoreError> {
+        self.store.as_writable().ok_or_else(|| not_writable(&self.store.name()))
+    }
+
+    fn listable(&self) -> Result<&dyn AsyncListableStore, StoreError> {
+        self.store.as_listable().ok_or_else(|| not_listable(&self.store.name()))
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Polls a future on this thread. Unlike `Handle::block_on` this works in async code, too.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.wait(self.store.get(key, range))
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.wait(self.store.size(key))
+    }
+
+    fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        self.wait(self.store.get_ranges(key, ranges))
+    }
+
+    /// With one copy: async reads own their destination, and this one is borrowed.
+    fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let Some(bytes) = self.get(key, range)? else { return Ok(None) };
+        let capacity = dst.len();
+        let Some(front) = dst.get_mut(..bytes.len()) else {
+            return Err(StoreError::destination_too_short(bytes.len() as u64, capacity).with_key(key).with_range(range));
+        };
+        front.copy_from_slice(&bytes);
+        Ok(Some(bytes.len()))
+    }
+}
+
+impl<S: AsyncStore> WritableStore for AsyncToBlocking<S> {
+    fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.wait(self.writable()?.set(key, value))
+    }
+
+    fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let parts = parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
+        self.wait(self.writable()?.set_vectored(key, parts))
+    }
+
+    fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.wait(self.writable()?.erase(key))
+    }
+
+    fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        self.wait(self.writable()?.erase_prefix(prefix))
+    }
+}
+
+impl<S: AsyncStore> ListableStore for AsyncToBlocking<S> {
+    fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        self.wait(self.listable()?.list(prefix))
+    }
+
+    fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        self.wait(self.listable()?.list_dir(prefix))
+    }
+}
+
+impl<S: AsyncStore> Store for AsyncToBlocking<S> {
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        self.store.as_writable().map(|_| self as _)
+    }
+
+    fn as_listable(&self) -> Option<&dyn ListableStore> {
+        self.store.as_listable().map(|_| self as _)
+    }
+
+    fn name(&self) -> String {
+        self.store.name()
+    }
+
+    fn native_async(&self) -> Option<Arc<dyn AsyncStore>> {
+        Some(Arc::clone(&self.store) as Arc<dyn AsyncStore>)
+    }
+}
+
+/// A blocking store with async calls, which run on tokio's threads for blocking work.
+///
+/// Calls must come from within a tokio runtime, unless one was named. A future that is dropped
+/// does not stop a call that has begun: a write may still take place, whole.
+#[derive(Clone, Debug)]
+pub struct BlockingToAsync<S> {
+    store: Arc<S>,
+    handle: Option<Handle>,
+}
+
+impl<S: Store> BlockingToAsync<S> {
+    /// Adapts a store; calls run on the runtime they are made in.
+    pub fn new(store: S) -> Self {
+        Self { store: Arc::new(store), handle: None }
+    }
+
+    /// Adapts a store; calls run on this runtime.
+    pub fn with_handle(store: S, handle: Handle) -> Self {
+        Self { store: Arc::new(store), handle: Some(handle) }
+    }
+
+    async fn spawn<T: Send + 'static>(&self, work: impl FnOnce(&S) -> T + Send + 'static) -> Result<T, StoreError> {
+        let handle = match &self.handle {
+            Some(handle) => handle.clone(),
+            None => Handle::try_current()
+                .map_err(|error| StoreError::unsupported("blocking stores need a tokio runtime for async calls").with_source(error))?,
+        };
+        let store = Arc::clone(&self.store);
+        handle.spawn_blocking(move || work(&store)).await.map_err(|error| {
+            let message = match error.is_panic() {
+                true => "the store panicked",
+                false => "the runtime has ended",
+            };
+            StoreError::new(StoreErrorKind::Cancelled, message).with_source(error)
+        })
+    }
+
+    async fn write(&self, work: impl FnOnce(&dyn WritableStore) -> Result<(), StoreError> + Send + 'static) -> Result<(), StoreError> {
+        self.spawn(move |store| match store.as_writable() {
+            Some(store) => work(store),
+            None => Err(not_writable(&store.name())),
+        })
+        .await?
+    }
+
+    async fn list_with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn ListableStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.spawn(move |store| match store.as_listable() {
+            Some(store) => work(store),
+            None => Err(not_listable(&store.name())),
+        })
+        .await?
+    }
+}
+
+#[async_trait]
+impl<S: Store> AsyncReadableStore for BlockingToAsync<S> {
+    async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let key = key.clone();
+        self.spawn(move |store| store.get(&key, range)).await?
+    }
+
+    async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        let key = key.clone();
+        self.spawn(move |store| store.size(&key)).await?
+    }
+
+    async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let (key, ranges) = (key.clone(), ranges.to_vec());
+        self.spawn(move |store| store.get_ranges(&key, &ranges)).await?
+    }
+
+    /// Without a copy of its own: the destination travels to the thread that reads. It is lost
+    /// only if the runtime ends meanwhile; then an empty one comes back.
+    async fn get_into(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        mut dst: Box<dyn Destination>,
+    ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
+        let key = key.clone();
+        let read = self.spawn(move |store| {
+            let result = store.get_into(&key, range, (*dst).bytes_mut());
+            (dst, result)
+        });
+        read.await.unwrap_or_else(|error| (Box::new(Vec::new()), Err(error)))
+    }
+}
+
+#[async_trait]
+impl<S: Store> AsyncWritableStore for BlockingToAsync<S> {
+    async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.write(move |store| store.set(&key, value)).await
+    }
+
+    async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.write(move |store| {
+            let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_ref()).collect();
+            store.set_vectored(&key, &parts)
+        })
+        .await
+    }
+
+    async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.write(move |store| store.erase(&key)).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        let prefix = prefix.clone();
+        self.write(move |store| store.erase_prefix(&prefix)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> AsyncListableStore for BlockingToAsync<S> {
+    async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        let prefix = prefix.clone();
+        self.list_with(move |store| store.list(&prefix)).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        let prefix = prefix.clone();
+        self.list_with(move |store| store.list_dir(&prefix)).await
+    }
+}
+
+impl<S: Store> AsyncStore for BlockingToAsync<S> {
+    fn as_writable(&self) -> Option<&dyn AsyncWritableStore> {
+        self.store.as_writable().map(|_| self as _)
+    }
+
+    fn as_listable(&self) -> Option<&dyn AsyncListableStore> {
+        self.store.as_listable().map(|_| self as _)
+    }
+
+    fn name(&self) -> String {
+        self.store.name()
+    }
+
+    fn native_blocking(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::clone(&self.store) as Arc<dyn Store>)
+    }
+}

@@ -1,0 +1,308 @@
+//! A directory of files.
+
+mod list;
+mod names;
+mod write;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use zarr_store_api::{
+    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix,
+    WritableStore,
+};
+
+use crate::file::{read_at, read_vec};
+
+/// What a write waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing. Whatever happens to the process, each key is old or new; after a crash of the
+    /// machine or a power cut that depends on the file system.
+    #[default]
+    Process,
+    /// The file (`fsync`) before it takes its place: each key is old or new after a power cut too.
+    File,
+    /// The file and its directory: the new value survives a power cut once the call has returned.
+    FileAndDirectory,
+}
+
+/// A directory, with a file for each key.
+///
+/// * **Reads** are positioned reads (`pread`) of a file that is opened for the call and never
+///   sought; [`get_into`](ReadableStore::get_into) reads straight into the caller's memory.
+/// * **Writes** go to a temporary file in the directory of the key, which then takes the key's
+///   name in one step. Its name begins with `.zarr-partial.`; such names are never listed and are
+///   not valid keys here. A writer that is killed may leave one behind:
+///   [`remove_abandoned`](Self::remove_abandoned).
+/// * **Keys** are file names as they are, in UTF-8. Where a name differs from an existing one only
+///   in case, on a file system that does not tell the two apart, it is refused. `a` and `a/b`
+///   cannot both be keys.
+/// * **Links.** A key cannot name anything outside the directory. Symbolic links inside it are
+///   followed when reading and listing (loops are cut), as people use them to spread large arrays
+///   over disks: whoever may create links in the directory decides what is read through it.
+///   Writing and erasing a key replaces or removes a link itself, and erasing a prefix never
+///   descends through one.
+/// * **Empty directories** left by others may be listed as prefixes; those this store
+///   empties itself are removed.
+///
+/// ```
+/// use zarr_store::FilesystemStore;
+/// use zarr_store_api::{ByteRange, ReadableStore, StoreKey, WritableStore};
+///
+/// # let dir = std::env::temp_dir().join(format!("zarr-doc-{}", std::process::id()));
+/// let store = FilesystemStore::new(&dir)?;
+/// let key = StoreKey::new("temperature/c/0/0")?;
+/// store.set_vectored(&key, &[b"inner chunks", b"index"])?;
+///
+/// let mut index = [0u8; 5];
+/// store.get_into(&key, ByteRange::Suffix(5), &mut index)?;
+/// assert_eq!(&index, b"index");
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), zarr_store_api::StoreError>(())
+/// ```
+#[derive(Debug)]
+pub struct FilesystemStore {
+    root: PathBuf,
+    durability: Durability,
+    case_insensitive: OnceLock<bool>,
+}
+
+impl FilesystemStore {
+    /// The store in a directory, which need not exist yet. A relative path is taken relative to
+    /// the working directory of this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Parameter`] if there is something at the path that is no directory;
+    /// otherwise what the operating system gives.
+    pub fn new(root: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let root = std::path::absolute(root.as_ref()).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
+        match fs::metadata(&root) {
+            Ok(found) if !found.is_dir() => {
+                Err(StoreError::new(StoreErrorKind::Parameter, format!("{} is not a directory", root.display())))
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let message = format!("cannot open {}", root.display());
+                Err(StoreError::from_io(error, message))
+            }
+            _ => Ok(Self { root, durability: Durability::default(), case_insensitive: OnceLock::new() }),
+        }
+    }
+
+    /// Sets what writes wait for.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Removes what killed writers left behind: temporary files that were last written to longer
+    /// ago than `older_than`. The age must be longer than the longest write that may be under way.
+    /// Returns how many were removed.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system gives.
+    pub fn remove_abandoned(&self, older_than: Duration) -> Result<u64, StoreError> {
+        self.sweep(older_than)
+    }
+
+    /// The path of a key that this store can hold.
+    fn path(&self, key: &StoreKey) -> Result<PathBuf, StoreError> {
+        match names::check(key.as_str()) {
+            Ok(()) => Ok(self.root.join(key.as_str())),
+            Err(why) => Err(StoreError::new(StoreErrorKind::InvalidKey, why).with_key(key)),
+        }
+    }
+
+    /// The path of a prefix, without a final separator: with one, a link would be followed.
+    fn dir(&self, prefix: &StorePrefix) -> Result<PathBuf, StoreError> {
+        match prefix.as_str().strip_suffix('/') {
+            Some(path) => names::check(path).map(|()| self.root.join(path)).map_err(|why| StoreError::new(StoreErrorKind::InvalidKey, why)),
+            None => Ok(self.root.clone()),
+        }
+    }
+
+    /// Whether names that differ only in case mean the same file.
+    fn case_insensitive(&self) -> bool {
+        *self.case_insensitive.get_or_init(|| names::probe_case_insensitive(&self.root))
+    }
+
+    /// Opens the file of a key and gives its size, or `None` if there is no such file.
+    fn open(&self, key: &StoreKey) -> Result<Option<(File, u64)>, StoreError> {
+        let path = self.path(key)?;
+        if self.case_insensitive() && names::real_name_differs(&self.root, key.as_str()).is_some() {
+            return Ok(None);
+        }
+        let opened = open_for_reading(&path).and_then(|file| {
+            let found = file.metadata()?;
+            Ok(found.is_file().then_some((file, found.len())))
+        });
+        match opened {
+            Ok(found) => Ok(found),
+            Err(error) if means_absent(&error) => Ok(None),
+            Err(error) => Err(StoreError::from_io(error, "cannot open the file").with_key(key)),
+        }
+    }
+}
+
+/// Opens a file without waiting, whatever it is: opening a named pipe would block otherwise.
+fn open_for_reading(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        options.custom_flags(i32::try_from(flags).unwrap_or(0));
+    }
+    options.open(path)
+}
+
+/// Whether an error means that there is no value of that name.
+fn means_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory)
+}
+
+fn short_read(key: &StoreKey, range: ByteRange) -> StoreError {
+    StoreError::new(StoreErrorKind::Io, "the file became shorter while it was read").with_key(key).with_range(range)
+}
+
+fn read_range(file: &File, size: u64, key: &StoreKey, range: ByteRange) -> Result<Bytes, StoreError> {
+    let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
+    let length = bounds.end - bounds.start;
+    let bytes = read_vec(file, bounds.start, length).map_err(|error| error.with_key(key).with_range(range))?;
+    if (bytes.len() as u64) < length {
+        return Err(short_read(key, range));
+    }
+    Ok(bytes.into())
+}
+
+impl ReadableStore for FilesystemStore {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let Some((file, size)) = self.open(key)? else { return Ok(None) };
+        read_range(&file, size, key, range).map(Some)
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        let path = self.path(key)?;
+        if self.case_insensitive() && names::real_name_differs(&self.root, key.as_str()).is_some() {
+            return Ok(None);
+        }
+        match fs::metadata(path) {
+            Ok(found) => Ok(found.is_file().then_some(found.len())),
+            Err(error) if means_absent(&error) => Ok(None),
+            Err(error) => Err(StoreError::from_io(error, "cannot look at the file").with_key(key)),
+        }
+    }
+
+    /// The file is opened once: all ranges come from the same value.
+    fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let Some((file, size)) = self.open(key)? else { return Ok(None) };
+        ranges.iter().map(|range| read_range(&file, size, key, *range).map(Some)).collect()
+    }
+
+    fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let Some((file, size)) = self.open(key)? else { return Ok(None) };
+        let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
+        let length = bounds.end - bounds.start;
+        let capacity = dst.len();
+        let Some(front) = usize::try_from(length).ok().and_then(|length| dst.get_mut(..length)) else {
+            return Err(StoreError::destination_too_short(length, capacity).with_key(key).with_range(range));
+        };
+        match read_at(&file, bounds.start, front) {
+            Ok(done) if done < front.len() => Err(short_read(key, range)),
+            Ok(done) => Ok(Some(done)),
+            Err(error) => Err(StoreError::from_io(error, "cannot read").with_key(key).with_range(range)),
+        }
+    }
+}
+
+impl WritableStore for FilesystemStore {
+    fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.replace(key, &[&value])
+    }
+
+    /// The pieces are written as they are.
+    fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.replace(key, parts)
+    }
+
+    fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.remove(key)
+    }
+
+    fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        self.remove_below(prefix)
+    }
+}
+
+impl ListableStore for FilesystemStore {
+    fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        list::list(&self.dir(prefix)?, prefix)
+    }
+
+    fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        list::list_dir(&self.dir(prefix)?, prefix)
+    }
+}
+
+impl Store for FilesystemStore {
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        Some(self)
+    }
+
+    fn as_listable(&self) -> Option<&dyn ListableStore> {
+        Some(self)
+    }
+
+    fn name(&self) -> String {
+        format!("file://{}", self.root.display())
+    }
+}
+
+impl From<FilesystemStore> for AnyStore {
+    fn from(store: FilesystemStore) -> Self {
+        AnyStore::blocking(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> StoreKey {
+        StoreKey::new(text).unwrap()
+    }
+
+    #[test]
+    fn case_is_told_apart_where_the_file_system_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.set(&key("Foo/bar"), "1".into()).unwrap();
+        assert!(!store.case_insensitive(), "tests run on a file system that tells case apart");
+
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.case_insensitive.set(true).unwrap();
+        for clash in ["foo/bar", "Foo/BAR", "foo/other"] {
+            let error = store.set(&key(clash), "2".into()).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::InvalidKey, "{clash}");
+            assert_eq!(store.get(&key(clash), ByteRange::All).unwrap(), None);
+            assert_eq!(store.size(&key(clash)).unwrap(), None);
+        }
+        store.set(&key("Foo/bar"), "3".into()).unwrap();
+        store.set(&key("Foo/other"), "4".into()).unwrap();
+        assert_eq!(store.size(&key("Foo/bar")).unwrap(), Some(1));
+    }
+}

@@ -1,0 +1,164 @@
+//! Values in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use zarr_store_api::{
+    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore,
+};
+
+use crate::bytes_of;
+
+/// A store in memory. Clones share the values.
+///
+/// Reads hand out the stored bytes without a copy.
+///
+/// ```
+/// use zarr_store::MemoryStore;
+/// use zarr_store_api::{ByteRange, ReadableStore, StoreKey, WritableStore};
+///
+/// let store = MemoryStore::new();
+/// let key = StoreKey::new("a/c/0")?;
+/// store.set(&key, "hello".into())?;
+/// assert_eq!(store.get(&key, ByteRange::Suffix(2))?.as_deref(), Some(&b"lo"[..]));
+/// # Ok::<(), zarr_store_api::StoreError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    values: Arc<RwLock<BTreeMap<StoreKey, Bytes>>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    // No operation can leave the map half changed, so a panic elsewhere does not spoil it.
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<StoreKey, Bytes>> {
+        self.values.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<StoreKey, Bytes>> {
+        self.values.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls `visit` for the keys below a prefix in order; its answer says where to go on.
+fn walk(
+    values: &BTreeMap<StoreKey, Bytes>,
+    prefix: &StorePrefix,
+    mut visit: impl FnMut(&StoreKey) -> Result<Option<StoreKey>, StoreError>,
+) -> Result<(), StoreError> {
+    // The least key that can lie below the prefix; NUL itself is not allowed in keys.
+    let mut from = match prefix.key("\u{1}") {
+        Ok(least) if !prefix.is_root() => Bound::Included(least),
+        _ => Bound::Unbounded,
+    };
+    loop {
+        let mut skip_to = None;
+        for (key, _) in values.range((from.clone(), Bound::Unbounded)) {
+            if !prefix.contains(key) {
+                return Ok(());
+            }
+            skip_to = visit(key)?;
+            if skip_to.is_some() {
+                break;
+            }
+        }
+        match skip_to {
+            Some(next) => from = Bound::Included(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+impl ReadableStore for MemoryStore {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let Some(value) = self.read().get(key).cloned() else { return Ok(None) };
+        bytes_of(&value, range).map(Some).map_err(|error| error.with_key(key))
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        Ok(self.read().get(key).map(|value| value.len() as u64))
+    }
+
+    fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let Some(value) = self.read().get(key).cloned() else { return Ok(None) };
+        let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&value, *range)).collect();
+        parts.map(Some).map_err(|error: StoreError| error.with_key(key))
+    }
+}
+
+impl WritableStore for MemoryStore {
+    fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.write().insert(key.clone(), value);
+        Ok(())
+    }
+
+    fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.write().remove(key);
+        Ok(())
+    }
+
+    fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        let mut values = self.write();
+        let mut doomed = Vec::new();
+        walk(&values, prefix, |key| {
+            doomed.push(key.clone());
+            Ok(None)
+        })?;
+        for key in doomed {
+            values.remove(&key);
+        }
+        Ok(())
+    }
+}
+
+impl ListableStore for MemoryStore {
+    fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        let mut keys = Vec::new();
+        walk(&self.read(), prefix, |key| {
+            keys.push(key.clone());
+            Ok(None)
+        })?;
+        Ok(keys)
+    }
+
+    fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        walk(&self.read(), prefix, |key| {
+            let Some((below, _)) = prefix.strip(key).and_then(|name| name.split_once('/')) else {
+                listing.keys.push(key.clone());
+                return Ok(None);
+            };
+            listing.prefixes.push(prefix.join(below)?);
+            // `0` follows `/` in ASCII: the first key that is not below this prefix any more.
+            prefix.key(&format!("{below}0")).map(Some)
+        })?;
+        listing.sort();
+        Ok(listing)
+    }
+}
+
+impl Store for MemoryStore {
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        Some(self)
+    }
+
+    fn as_listable(&self) -> Option<&dyn ListableStore> {
+        Some(self)
+    }
+
+    fn name(&self) -> String {
+        "memory://".to_owned()
+    }
+}
+
+impl From<MemoryStore> for AnyStore {
+    fn from(store: MemoryStore) -> Self {
+        AnyStore::blocking(store)
+    }
+}

@@ -1,0 +1,97 @@
+//! What the errors of `object_store` mean.
+
+use std::error::Error;
+
+use object_store::Error as Theirs;
+use zarr_store_api::{StoreError, StoreErrorKind};
+
+/// How much of a message is passed on: servers answer with whole pages.
+const LONGEST_MESSAGE: usize = 400;
+
+pub(super) fn from_object_store(error: Theirs, what: &str) -> StoreError {
+    let kind = match &error {
+        Theirs::NotFound { .. } => StoreErrorKind::NotFound,
+        Theirs::PermissionDenied { .. } | Theirs::Unauthenticated { .. } => StoreErrorKind::Permission,
+        Theirs::NotSupported { .. } | Theirs::NotImplemented { .. } => StoreErrorKind::Unsupported,
+        Theirs::InvalidPath { .. } => StoreErrorKind::InvalidKey,
+        Theirs::UnknownConfigurationKey { .. } => StoreErrorKind::Parameter,
+        // Someone else was at work on the same object.
+        Theirs::AlreadyExists { .. } | Theirs::Precondition { .. } => StoreErrorKind::Transient,
+        other if is_transient(other) => StoreErrorKind::Transient,
+        _ => StoreErrorKind::Io,
+    };
+    let message = format!("{what}: {}", one_line(&error.to_string()));
+    StoreError::new(kind, message).with_source(error)
+}
+
+fn one_line(text: &str) -> String {
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LONGEST_MESSAGE) {
+        line.truncate(end);
+        line.push_str(" ...");
+    }
+    hide_signature(line)
+}
+
+/// Takes the signature of an Azure access token out of a URL.
+fn hide_signature(line: String) -> String {
+    let Some(at) = line.find("sig=") else { return line };
+    let (before, secret) = line.split_at(at + 4);
+    let end = secret.find(['&', ' ', ')']).unwrap_or(secret.len());
+    format!("{before}...{}", &secret[end..])
+}
+
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (*error).source())
+}
+
+/// Whether a backend refused the form of a range, not its bounds.
+pub(super) fn is_unsupported(error: &Theirs) -> bool {
+    matches!(error, Theirs::NotSupported { .. } | Theirs::NotImplemented { .. })
+}
+
+/// Whether a server answered a range with the whole value. `object_store` has no kind for
+/// this; a test holds the text to what it is.
+pub(super) fn is_not_partial(error: &Theirs) -> bool {
+    chain(error).any(|cause| cause.to_string() == "Received non-partial response when range requested")
+}
+
+#[cfg(feature = "remote")]
+fn is_transient(error: &Theirs) -> bool {
+    use object_store::client::{HttpError, HttpErrorKind};
+    chain(error).any(|cause| match cause.downcast_ref::<HttpError>() {
+        Some(error) => {
+            matches!(error.kind(), HttpErrorKind::Connect | HttpErrorKind::Request | HttpErrorKind::Timeout | HttpErrorKind::Interrupted)
+        }
+        None => status(cause).is_some_and(|status| status >= 500 || status == 408 || status == 429),
+    })
+}
+
+/// The status a server answered with, where `object_store` gives it away.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+fn status(cause: &(dyn Error + 'static)) -> Option<u16> {
+    let error = cause.downcast_ref::<object_store::retry::RetryError>()?;
+    error.status().map(|status| status.as_u16())
+}
+
+#[cfg(all(feature = "remote", not(any(feature = "s3", feature = "gcs", feature = "azure"))))]
+fn status(_: &(dyn Error + 'static)) -> Option<u16> {
+    None
+}
+
+#[cfg(not(feature = "remote"))]
+fn is_transient(_: &Theirs) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_hidden() {
+        let line = "GET https://a.blob.core.windows.net/c/k?sv=1&sig=s3cr3t%3D&se=2 failed";
+        let hidden = one_line(line);
+        assert!(!hidden.contains("s3cr3t") && hidden.contains("se=2"), "{hidden}");
+    }
+}

@@ -1,0 +1,493 @@
+//! Any `object_store::ObjectStore` as an async store.
+
+mod errors;
+mod ranges;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
+use zarr_store_api::{
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, Listing, StoreError,
+    StoreErrorKind, StoreKey, StorePrefix, StoredValue, async_trait,
+};
+
+use crate::bytes_of;
+use errors::{from_object_store, is_not_partial, is_unsupported};
+
+/// Values larger than this are uploaded in parts. (S3 takes 5 GiB at once at most.)
+const LARGEST_SINGLE_PUT: usize = 1 << 30;
+/// The size of such parts. (S3 takes 10 000 of them at most.)
+const PART: usize = 64 << 20;
+/// Requests under way at once for one call.
+const CONCURRENCY: usize = 10;
+/// Ranges of one call that lie this close together are asked for as one. Small, as whoever plans
+/// a read has joined ranges already as far as it pays.
+const GAP: u64 = 16 << 10;
+
+/// An `object_store::ObjectStore` (S3, GCS, Azure, HTTP, memory, ...), or the part of it below a
+/// prefix, as a Zarr store.
+///
+/// * Keys are used as they are, without escaping. Control characters in keys are refused.
+/// * Ranges of one value that lie close together are asked for as one, and several requests are
+///   under way at once.
+/// * Backends that cannot answer suffix ranges (Azure) are asked for the size first. From servers
+///   that ignore ranges the value is read from its beginning up to the end of the range.
+/// * Writes are atomic, as object stores promise; large values are uploaded in parts and appear
+///   when the last one is there. If the future of such a write is dropped, parts may be left
+///   behind, unseen, until the bucket's rules remove them.
+/// * Futures must be polled within the tokio runtime that the network clients of `object_store`
+///   need.
+///
+/// ```
+/// # #[cfg(feature = "tokio")] {
+/// use std::sync::Arc;
+/// use object_store::memory::InMemory;
+/// use zarr_store::{AsyncToBlocking, ObjectStoreAdapter};
+/// use zarr_store_api::{ByteRange, ReadableStore, StoreKey, WritableStore};
+///
+/// let store = ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://");
+/// let store = AsyncToBlocking::new(store)?;
+/// let key = StoreKey::new("a/c/0")?;
+/// store.set(&key, "hello".into())?;
+/// assert_eq!(store.get(&key, ByteRange::Suffix(2))?.as_deref(), Some(&b"lo"[..]));
+/// # }
+/// # Ok::<(), zarr_store_api::StoreError>(())
+/// ```
+#[derive(Debug)]
+pub struct ObjectStoreAdapter {
+    store: Arc<dyn ObjectStore>,
+    name: String,
+    prefix: Path,
+    writable: bool,
+    listable: bool,
+    gap: u64,
+    /// Set once the backend has refused a suffix range.
+    no_suffixes: AtomicBool,
+    /// Set once the backend has answered a range with the whole value.
+    no_ranges: AtomicBool,
+}
+
+/// Part of a value as it arrives.
+struct Part {
+    result: GetResult,
+    /// Bytes that arrive before the ones that were asked for.
+    skip: u64,
+    /// Bytes that were asked for and are there.
+    length: u64,
+}
+
+impl ObjectStoreAdapter {
+    /// Adapts an object store. The name is for messages and must hold no credentials.
+    pub fn new(store: Arc<dyn ObjectStore>, name: impl Into<String>) -> Self {
+        Self {
+            store,
+            name: name.into(),
+            prefix: Path::default(),
+            writable: true,
+            listable: true,
+            gap: GAP,
+            no_suffixes: AtomicBool::new(false),
+            no_ranges: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes keys relative to this prefix of the object store. The name is not changed.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: Path) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
+    /// Says that the backend cannot be written to, as plain web servers cannot.
+    #[must_use]
+    pub fn without_writes(mut self) -> Self {
+        self.writable = false;
+        self
+    }
+
+    /// Says that the backend cannot be listed, as plain web servers cannot.
+    #[must_use]
+    pub fn without_listing(mut self) -> Self {
+        self.listable = false;
+        self
+    }
+
+    /// Sets how many bytes may lie between two ranges that are asked for as one.
+    #[must_use]
+    pub fn with_gap(mut self, bytes: u64) -> Self {
+        self.gap = bytes;
+        self
+    }
+
+    fn path(&self, key: &StoreKey) -> Result<Path, StoreError> {
+        self.path_of(key.as_str()).map_err(|error| error.with_key(key))
+    }
+
+    fn path_of(&self, below: &str) -> Result<Path, StoreError> {
+        let joined = match (self.prefix.is_root(), below.is_empty()) {
+            (true, _) => below.to_owned(),
+            (false, true) => self.prefix.to_string(),
+            (false, false) => format!("{}/{below}", self.prefix),
+        };
+        Path::parse(joined)
+            .map_err(|error| StoreError::new(StoreErrorKind::InvalidKey, "object stores cannot hold this key").with_source(error))
+    }
+
+    /// The key of an object; `None` for objects whose names cannot be keys.
+    fn key(&self, path: &Path) -> Option<StoreKey> {
+        StoreKey::new(self.below(path)?).ok()
+    }
+
+    fn below<'p>(&self, path: &'p Path) -> Option<&'p str> {
+        match self.prefix.is_root() {
+            true => Some(path.as_ref()),
+            false => path.as_ref().strip_prefix(self.prefix.as_ref())?.strip_prefix('/'),
+        }
+    }
+
+    async fn head(&self, path: &Path) -> Result<Option<u64>, StoreError> {
+        match self.store.head(path).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(from_object_store(error, "cannot ask for the size")),
+        }
+    }
+
+    /// Begins to read a range; `None` if there is no such key.
+    async fn begin(&self, path: &Path, range: ByteRange) -> Result<Option<Part>, StoreError> {
+        let mut range = range;
+        // Backends refuse empty ranges, which are right at the end of a value at the latest.
+        let suffix = matches!(range, ByteRange::Suffix(_));
+        if range.len_hint() == Some(0) || (suffix && self.no_suffixes.load(Ordering::Relaxed)) {
+            let Some(size) = self.head(path).await? else { return Ok(None) };
+            range = range.resolve(size)?.into();
+        }
+        if range.len_hint() == Some(0) {
+            return Ok(Some(Part::empty(path)));
+        }
+        let wanted = match range {
+            ByteRange::All | ByteRange::From(0) => None,
+            _ if self.no_ranges.load(Ordering::Relaxed) => None,
+            ByteRange::Bounded { start, end } => Some(GetRange::Bounded(start..end)),
+            ByteRange::From(start) => Some(GetRange::Offset(start)),
+            ByteRange::Suffix(length) => Some(GetRange::Suffix(length)),
+        };
+        let partial = wanted.is_some();
+        match self.request(path, wanted).await {
+            Ok(result) => Part::of(result, range).map(Some),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) if suffix && is_unsupported(&error) => {
+                self.no_suffixes.store(true, Ordering::Relaxed);
+                let Some(size) = self.head(path).await? else { return Ok(None) };
+                Box::pin(self.begin(path, range.resolve(size)?.into())).await
+            }
+            Err(error) if partial && is_not_partial(&error) => {
+                self.no_ranges.store(true, Ordering::Relaxed);
+                Box::pin(self.begin(path, range)).await
+            }
+            Err(error) if partial && matches!(error, object_store::Error::Generic { .. }) => {
+                // Backends differ in how they refuse ranges that begin at the end, or past it.
+                let Some(size) = self.head(path).await? else { return Ok(None) };
+                match range.resolve(size)? {
+                    bounds if bounds.is_empty() => Ok(Some(Part::empty(path))),
+                    _ => Err(from_object_store(error, "cannot read")),
+                }
+            }
+            Err(error) => Err(from_object_store(error, "cannot read")),
+        }
+    }
+
+    async fn request(&self, path: &Path, range: Option<GetRange>) -> Result<GetResult, object_store::Error> {
+        self.store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await
+    }
+
+    async fn read(&self, path: &Path, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        match self.begin(path, range).await? {
+            Some(part) => part.bytes().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn put(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        let path = self.path(key)?;
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        let payload: PutPayload = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if length > LARGEST_SINGLE_PUT {
+            return self.put_in_parts(&path, payload).await.map_err(|error| error.with_key(key));
+        }
+        match self.store.put_opts(&path, payload, PutOptions::default()).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = from_object_store(error, "cannot write").with_key(key);
+                // Whoever refuses a request has not carried it out; otherwise who knows.
+                let stored = match error.kind() {
+                    StoreErrorKind::Permission | StoreErrorKind::Unsupported => StoredValue::Old,
+                    _ => StoredValue::OldOrNew,
+                };
+                Err(error.with_stored(stored))
+            }
+        }
+    }
+
+    async fn put_in_parts(&self, path: &Path, payload: PutPayload) -> Result<(), StoreError> {
+        let failed = |error| from_object_store(error, "cannot write in parts");
+        let mut upload = self.store.put_multipart(path).await.map_err(failed)?;
+        let mut uploads = Vec::new();
+        let mut part = Vec::new();
+        let mut room = PART;
+        for mut piece in payload {
+            while piece.len() > room {
+                part.push(piece.split_to(room));
+                uploads.push(upload.put_part(part.drain(..).collect()));
+                room = PART;
+            }
+            room -= piece.len();
+            part.push(piece);
+        }
+        uploads.push(upload.put_part(part.into_iter().collect()));
+        let mut uploads = futures::stream::iter(uploads).buffer_unordered(4);
+        while let Some(result) = uploads.next().await {
+            if let Err(error) = result {
+                drop(uploads);
+                // The parts stay unseen in any case; removing them is a courtesy.
+                let _ = upload.abort().await;
+                return Err(failed(error).with_stored(StoredValue::Old));
+            }
+        }
+        match upload.complete().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(failed(error).with_stored(StoredValue::OldOrNew)),
+        }
+    }
+}
+
+impl Part {
+    fn empty(path: &Path) -> Self {
+        let meta =
+            object_store::ObjectMeta { location: path.clone(), last_modified: Default::default(), size: 0, e_tag: None, version: None };
+        let result = GetResult {
+            payload: object_store::GetResultPayload::Stream(futures::stream::empty().boxed()),
+            meta,
+            range: 0..0,
+            attributes: Default::default(),
+            extensions: Default::default(),
+        };
+        Self { result, skip: 0, length: 0 }
+    }
+
+    /// What of an answer was asked for.
+    fn of(result: GetResult, wanted: ByteRange) -> Result<Self, StoreError> {
+        let bounds = wanted.resolve(result.meta.size)?;
+        match bounds.start.checked_sub(result.range.start) {
+            Some(skip) if bounds.end <= result.range.end => Ok(Self { result, skip, length: bounds.end - bounds.start }),
+            _ => Err(StoreError::new(
+                StoreErrorKind::Corrupt,
+                format!("the server answered with bytes {}..{} instead", result.range.start, result.range.end),
+            )
+            .with_range(wanted)),
+        }
+    }
+
+    /// Passes the bytes on as they arrive.
+    async fn for_each(self, mut take: impl FnMut(Bytes) + Send) -> Result<(), StoreError> {
+        let (mut skip, mut left) = (self.skip, self.length);
+        let mut stream = self.result.into_stream();
+        while left > 0 {
+            let mut piece = match stream.next().await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Err(from_object_store(error, "cannot read")),
+                None => {
+                    let message = "the answer ended early";
+                    return Err(StoreError::new(StoreErrorKind::Transient, message));
+                }
+            };
+            let skipped = piece.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
+            skip -= skipped as u64;
+            piece = piece.slice(skipped..);
+            piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= piece.len() as u64;
+            take(piece);
+        }
+        Ok(())
+    }
+
+    async fn bytes(self) -> Result<Bytes, StoreError> {
+        let length = self.length;
+        let mut pieces: Vec<Bytes> = Vec::new();
+        self.for_each(|piece| pieces.push(piece)).await?;
+        if pieces.len() <= 1 {
+            return Ok(pieces.pop().unwrap_or_default());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
+        Ok(bytes.into())
+    }
+
+    async fn copy_to(self, dst: &mut [u8]) -> Result<usize, StoreError> {
+        let capacity = dst.len();
+        let Some(mut rest) = usize::try_from(self.length).ok().and_then(|n| dst.get_mut(..n)) else {
+            return Err(StoreError::destination_too_short(self.length, capacity));
+        };
+        let length = rest.len();
+        self.for_each(|piece| {
+            // Never more than `length` bytes in all.
+            let (front, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
+            front.copy_from_slice(&piece);
+            rest = behind;
+        })
+        .await?;
+        Ok(length)
+    }
+}
+
+#[async_trait]
+impl AsyncReadableStore for ObjectStoreAdapter {
+    async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let read = self.read(&self.path(key)?, range).await;
+        read.map_err(|error| error.with_key(key).with_range(range))
+    }
+
+    async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.head(&self.path(key)?).await.map_err(|error| error.with_key(key))
+    }
+
+    async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let path = self.path(key)?;
+        if ranges.is_empty() {
+            let size = self.head(&path).await.map_err(|error| error.with_key(key))?;
+            return Ok(size.map(|_| Vec::new()));
+        }
+        if self.no_ranges.load(Ordering::Relaxed) && ranges.len() > 1 {
+            let Some(whole) = self.get(key, ByteRange::All).await? else { return Ok(None) };
+            let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&whole, *range)).collect();
+            return parts.map(Some).map_err(|error: StoreError| error.with_key(key));
+        }
+        let plan = ranges::join(ranges, self.gap);
+        let mut answers = futures::stream::iter(plan.requests.iter().copied().map(|range| {
+            let path = &path;
+            async move { self.read(path, range).await.map_err(|error| error.with_range(range)) }
+        }))
+        .buffered(CONCURRENCY);
+        let mut fetched = Vec::with_capacity(plan.requests.len());
+        while let Some(answer) = answers.next().await {
+            match answer.map_err(|error| error.with_key(key))? {
+                Some(bytes) => fetched.push(bytes),
+                None => return Ok(None),
+            }
+        }
+        let parts: Result<_, _> = (0..ranges.len()).map(|index| plan.part(index, ranges[index], &fetched)).collect();
+        parts.map(Some).map_err(|error: StoreError| error.with_key(key))
+    }
+
+    /// The pieces of the answer are copied to the destination as they arrive.
+    async fn get_into(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        mut dst: Box<dyn Destination>,
+    ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
+        let path = match self.path(key) {
+            Ok(path) => path,
+            Err(error) => return (dst, Err(error)),
+        };
+        let result = match self.begin(&path, range).await {
+            Ok(Some(part)) => part.copy_to((*dst).bytes_mut()).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        (dst, result.map_err(|error| error.with_key(key).with_range(range)))
+    }
+}
+
+#[async_trait]
+impl AsyncWritableStore for ObjectStoreAdapter {
+    async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.put(key, vec![value]).await
+    }
+
+    /// The pieces are sent as they are.
+    async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        self.put(key, parts).await
+    }
+
+    async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        match self.store.delete(&self.path(key)?).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(from_object_store(error, "cannot erase").with_key(key).with_stored(StoredValue::OldOrNew)),
+        }
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        let keys = self.list(prefix).await?;
+        let paths: Vec<_> = keys.iter().map(|key| self.path(key)).collect::<Result<_, _>>()?;
+        let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let mut erased = self.store.delete_stream(paths);
+        while let Some(result) = erased.next().await {
+            match result {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(from_object_store(error, "cannot erase")),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AsyncListableStore for ObjectStoreAdapter {
+    async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        let path = self.path_of(prefix.as_str())?;
+        let mut objects = self.store.list(Some(&path).filter(|path| !path.is_root()));
+        let mut keys = Vec::new();
+        while let Some(object) = objects.next().await {
+            let object = object.map_err(|error| from_object_store(error, "cannot list"))?;
+            keys.extend(self.key(&object.location).filter(|key| prefix.contains(key)));
+        }
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        let path = self.path_of(prefix.as_str())?;
+        let found = self
+            .store
+            .list_with_delimiter(Some(&path).filter(|path| !path.is_root()))
+            .await
+            .map_err(|error| from_object_store(error, "cannot list"))?;
+        let mut listing = Listing::default();
+        let keys = found.objects.iter().filter_map(|object| self.key(&object.location));
+        listing.keys.extend(keys.filter(|key| prefix.contains(key)));
+        let prefixes = found.common_prefixes.iter().filter_map(|path| self.below(path));
+        listing.prefixes.extend(prefixes.filter_map(|path| StorePrefix::new(path).ok()));
+        listing.sort();
+        Ok(listing)
+    }
+}
+
+impl AsyncStore for ObjectStoreAdapter {
+    fn as_writable(&self) -> Option<&dyn AsyncWritableStore> {
+        match self.writable {
+            true => Some(self),
+            false => None,
+        }
+    }
+
+    fn as_listable(&self) -> Option<&dyn AsyncListableStore> {
+        match self.listable {
+            true => Some(self),
+            false => None,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl From<ObjectStoreAdapter> for AnyStore {
+    fn from(store: ObjectStoreAdapter) -> Self {
+        AnyStore::asynchronous(store)
+    }
+}

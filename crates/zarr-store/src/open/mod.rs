@@ -1,0 +1,248 @@
+//! From a URL or a path to a store.
+
+use zarr_store_api::{AnyStore, StoreError, StoreErrorKind};
+
+use crate::ReadOnly;
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// To read what is there; the store cannot be written to.
+    #[default]
+    Read,
+    /// To read and write. A directory is created with its first key. An existing zip archive is
+    /// appended to, a missing one created.
+    Write,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// What it is opened for.
+    pub access: Access,
+    /// Settings of object stores, by the names that the `object_store` crate gives them
+    /// (`region`, `endpoint`, `skip_signature`, `allow_http`, ...). They override the environment
+    /// (`AWS_REGION`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_KEY`, ...).
+    pub settings: Vec<(String, String)>,
+}
+
+impl OpenOptions {
+    /// To read, with the settings of the environment.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::default()
+    }
+
+    /// To read and write, with the settings of the environment.
+    #[must_use]
+    pub fn write() -> Self {
+        Self { access: Access::Write, ..Self::default() }
+    }
+
+    /// Adds a setting.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// Opens the store at a URL or path.
+///
+/// | form | store | feature |
+/// |---|---|---|
+/// | `path`, `file:///path` | a directory | `filesystem` |
+/// | `path.zip`, `file:///path.zip`, `zip://path` | a zip archive | `zip` |
+/// | `memory://` | a new store in memory | `memory` |
+/// | `s3://bucket/prefix`, `s3a://..` | S3 and what speaks like it | `s3` |
+/// | `gs://bucket/prefix`, `gcs://..` | Google Cloud Storage | `gcs` |
+/// | `az://container/prefix`, `abfs[s]://..`, `azure://..` | Azure Blob Storage | `azure` |
+/// | `http://..`, `https://..` | a web server, to read | `http` |
+/// | any of the last four, ending in `.zip` | a zip archive there, to read | and `zip` |
+///
+/// A path that exists is a path, whatever it looks like.
+///
+/// Object stores take credentials from the environment or the settings. Where there are none,
+/// requests are not signed, as suits public buckets; set `skip_signature` to `false` to have
+/// credentials fetched from the metadata service of the machine. (The files of the AWS command
+/// line tool are not read.) The region of a bucket, if not the default, must be named.
+///
+/// # Errors
+///
+/// [`StoreErrorKind::NotFound`] if a local path is not there (for reading);
+/// [`StoreErrorKind::Unsupported`] if the crate was built without the feature for the scheme, which
+/// the message names; [`StoreErrorKind::Parameter`] for unknown schemes and settings; and whatever the
+/// medium gives. Whether a remote store can be reached shows when it is first used.
+///
+/// ```
+/// use zarr_store::{OpenOptions, open_url};
+///
+/// let store = open_url("memory://", &OpenOptions::write())?;
+/// assert!(store.is_writable());
+///
+/// let error = open_url("gopher://example.org/data", &OpenOptions::read()).unwrap_err();
+/// assert!(error.to_string().contains("gopher"));
+/// # Ok::<(), zarr_store_api::StoreError>(())
+/// ```
+pub fn open_url(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
+    let scheme = url
+        .split_once("://")
+        .filter(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)));
+    let Some((scheme, rest)) = scheme.filter(|_| !std::path::Path::new(url).exists()) else {
+        return local(url, options);
+    };
+    let store = match scheme.to_ascii_lowercase().as_str() {
+        "file" => return local(&file_path(rest)?, options),
+        "zip" => return archive(rest, options),
+        "memory" => memory()?,
+        "s3" | "s3a" => remote::s3(url, options)?,
+        "gs" | "gcs" => remote::gcs(&format!("gs://{rest}"), options)?,
+        "az" | "azure" | "adl" | "abfs" | "abfss" => remote::azure(url, options)?,
+        "http" | "https" => remote::http(url, options)?,
+        _ => {
+            return Err(StoreError::new(StoreErrorKind::Parameter, format!("`{scheme}` is not a scheme that stores are known by")));
+        }
+    };
+    Ok(match options.access {
+        Access::Read => ReadOnly::any(store),
+        Access::Write => store,
+    })
+}
+
+/// The path in a `file` URL, behind `file://`.
+fn file_path(rest: &str) -> Result<String, StoreError> {
+    let bad = |why: &str| StoreError::new(StoreErrorKind::Parameter, format!("file://{rest}: {why}"));
+    let path = rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest);
+    if !path.starts_with('/') {
+        return Err(bad("the path in a file URL is absolute, with three slashes in all"));
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut todo = path.bytes();
+    while let Some(byte) = todo.next() {
+        let hex = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        bytes.push(match byte {
+            b'%' => match (hex(todo.next()), hex(todo.next())) {
+                // Two hexadecimal digits make a byte.
+                (Some(high), Some(low)) => (high * 16 + low) as u8,
+                _ => return Err(bad("`%` without two hexadecimal digits behind it")),
+            },
+            byte => byte,
+        });
+    }
+    let path = String::from_utf8(bytes).map_err(|_| bad("the path is not UTF-8"))?;
+    // `/C:/data` is `C:/data`.
+    let drive = cfg!(windows) && path.as_bytes().get(2) == Some(&b':');
+    Ok(if drive { path[1..].to_owned() } else { path })
+}
+
+fn is_archive(path: &str) -> bool {
+    path.len() > 4 && path.as_bytes()[path.len() - 4..].eq_ignore_ascii_case(b".zip")
+}
+
+fn local(path: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
+    let found = std::fs::metadata(path);
+    if is_archive(path) && !found.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+        return archive(path, options);
+    }
+    match (found, options.access) {
+        (Err(error), Access::Read) => Err(StoreError::from_io(error, format!("cannot open {path}"))),
+        _ => directory(path, options),
+    }
+}
+
+#[cfg_attr(
+    all(feature = "memory", feature = "filesystem", feature = "zip", feature = "s3", feature = "gcs", feature = "azure", feature = "http"),
+    expect(dead_code, reason = "with every feature nothing is missing")
+)]
+fn missing(what: &str, feature: &str) -> StoreError {
+    StoreError::unsupported(format!("{what}: built without the feature `{feature}`"))
+}
+
+fn memory() -> Result<AnyStore, StoreError> {
+    #[cfg(feature = "memory")]
+    return Ok(crate::MemoryStore::new().into());
+    #[cfg(not(feature = "memory"))]
+    return Err(missing("memory://", "memory"));
+}
+
+#[cfg(feature = "filesystem")]
+fn directory(path: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
+    let store = AnyStore::from(crate::FilesystemStore::new(path)?);
+    Ok(match options.access {
+        Access::Read => ReadOnly::any(store),
+        Access::Write => store,
+    })
+}
+
+#[cfg(not(feature = "filesystem"))]
+fn directory(path: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+    Err(missing(path, "filesystem"))
+}
+
+#[cfg(feature = "zip")]
+fn archive(path: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
+    use crate::{ZipStore, ZipWriteOptions};
+    Ok(match options.access {
+        Access::Read => ZipStore::open(path)?.into(),
+        Access::Write if std::path::Path::new(path).exists() => ZipStore::append(path, ZipWriteOptions::default())?.into(),
+        Access::Write => ZipStore::create(path)?.into(),
+    })
+}
+
+#[cfg(not(feature = "zip"))]
+fn archive(path: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+    Err(missing(path, "zip"))
+}
+
+#[cfg(not(feature = "remote"))]
+mod remote {
+    use super::*;
+
+    pub(super) fn s3(url: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+        Err(missing(url, "s3"))
+    }
+
+    pub(super) fn gcs(url: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+        Err(missing(url, "gcs"))
+    }
+
+    pub(super) fn azure(url: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+        Err(missing(url, "azure"))
+    }
+
+    pub(super) fn http(url: &str, _: &OpenOptions) -> Result<AnyStore, StoreError> {
+        Err(missing(url, "http"))
+    }
+}
+
+#[cfg(feature = "remote")]
+mod remote;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_urls() {
+        assert_eq!(file_path("/a/b%20c/%C3%A9").unwrap(), "/a/b c/é");
+        assert_eq!(file_path("localhost/a").unwrap(), "/a");
+        for bad in ["a/b", "host/a", "/a%2", "/a%zz", "/%ff"] {
+            assert!(file_path(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn archives_by_name() {
+        assert!(is_archive("a.zip") && is_archive("/x/A.ZIP"));
+        assert!(!is_archive(".zip") && !is_archive("a.zarr") && !is_archive("é"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        let error = open_url("/no/such/place.zarr", &OpenOptions::read()).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::NotFound);
+        assert!(open_url("s3://", &OpenOptions::read()).is_err());
+    }
+}
