@@ -1,1 +1,50 @@
-//! Zarr arrays and groups: open, create, read, write; plan, fetch, decode
+//! Zarr arrays and groups: open, create, read, write, resize; plan, fetch, decode.
+//!
+//! * [`Array`] reads and writes any [`Selection`] of an array, blocking or async, into the caller's memory or its own.
+//! * [`Group`] walks and builds hierarchies, with consolidated metadata.
+//! * [`ReadPlan`] is the read without the I/O: it says which ranges to fetch, takes their bytes, and gives decode jobs. Use it with your own
+//!   I/O. [`ReadSet`] reads many arrays and selections as one.
+//! * [`ArrayBuilder`] creates arrays, sharded or not, of version 2 or 3.
+//!
+//! This crate does no I/O of its own and contains no codec but `sharding_indexed`: it asks a store (`zarr-store-api`) and codecs (`zarr-codec-api`)
+//! that it is given. It names no CUDA; devices come through `zarr-buffer-api`. The crate `zarr` puts it together with the stores and codecs
+//! of this workspace.
+#![forbid(unsafe_code)]
+
+mod array;
+mod chunks;
+mod create;
+mod data;
+mod element;
+mod error;
+mod explain;
+mod geometry;
+mod group;
+mod node;
+mod options;
+mod plan;
+mod pool;
+mod read;
+mod read_plan;
+mod read_set;
+mod resize;
+mod selection;
+mod shard_index;
+mod sharding;
+mod storage;
+mod variable;
+mod write;
+
+pub use array::Array;
+pub use create::ArrayBuilder;
+pub use data::{ArrayData, Elements};
+pub use element::Element;
+pub use error::ArrayError;
+pub use group::{Group, Node};
+pub use node::{StoredMetadata, Version};
+pub use options::Options;
+pub use plan::Coalescing;
+pub use pool::Pool;
+pub use read_plan::{DecodeJob, ReadPlan, Request, RequestId};
+pub use read_set::ReadSet;
+pub use selection::{AxisSelection, Selection};

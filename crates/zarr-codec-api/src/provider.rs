@@ -28,6 +28,13 @@ pub trait CodecProvider: fmt::Debug + Send + Sync + 'static {
         limits: &Limits,
     ) -> Result<Option<Representation>, CodecError>;
 
+    /// Whether each element that `codec` encodes depends on that element alone and the shape stays: then a part of a chunk can be decoded
+    /// on its own, and an array→array codec before a shard can be applied to its inner chunks one by one.
+    fn is_elementwise(&self, codec: &Extension, decoded: &Representation) -> bool {
+        let _ = (codec, decoded);
+        false
+    }
+
     /// Takes as many stages as one segment can fuse: for decoding from the encoded end (the last stages), for encoding from the array end (the
     /// first). `None` when it takes none.
     ///

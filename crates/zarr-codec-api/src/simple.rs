@@ -271,6 +271,10 @@ impl CodecProvider for HostProvider {
         self.codec(codec, decoded)?.map(|simple| simple.encoded_representation(&codec.name, decoded, limits)).transpose()
     }
 
+    fn is_elementwise(&self, codec: &Extension, decoded: &Representation) -> bool {
+        matches!(self.codec(codec, decoded), Ok(Some(SimpleCodec::ArrayToArray(codec))) if codec.is_elementwise())
+    }
+
     fn bind(&self, stages: &[Stage], direction: Direction) -> Result<Option<Bound>, CodecError> {
         let mut steps = Vec::new();
         let mut take = |stage: &Stage| -> Result<bool, CodecError> {

@@ -1,0 +1,584 @@
+//! Arrays.
+
+use std::sync::Arc;
+
+use zarr_buffer_api::{OwnedTiles, TileWriter, advise_huge_pages};
+use zarr_codec_api::VariableData;
+use zarr_meta::{ArrayMetadataV3, ChunkGrid, DataType, FillValue, JsonObject, NodePath};
+use zarr_store_api::{AnyStore, ByteRange, StoreKey};
+
+use crate::chunks::Chunks;
+use crate::data::{ArrayData, Elements};
+use crate::element::{Element, check_type};
+use crate::node::{self, StoredMetadata, Version};
+use crate::plan::{ChunkKeys, Plan};
+use crate::read::{Job, Sink, read_async, read_blocking};
+use crate::storage::{Storage, block_on};
+use crate::variable::VariableSink;
+use crate::write::{Data, Empty, OwnedData, write_async, write_blocking};
+use crate::{ArrayError, Options, Selection};
+
+/// A Zarr array, of either version. Cheap to clone; clones share the store.
+///
+/// Methods come in two forms: blocking, and async with `_async` behind the name. Both take the store's native path. In the async form, data and
+/// results are owned, decoding and encoding run on the pool, and dropping the future is safe: every chunk is old or new.
+#[derive(Debug, Clone)]
+pub struct Array {
+    pub(crate) storage: Storage,
+    path: NodePath,
+    stored: Arc<StoredMetadata>,
+    metadata: Arc<ArrayMetadataV3>,
+    pub(crate) chunks: Arc<Chunks>,
+    keys: ChunkKeys,
+    options: Options,
+}
+
+impl Array {
+    /// Opens the array at `path` (`/` for the root).
+    ///
+    /// # Errors
+    /// [`ArrayError::NotFound`] when there is none; [`ArrayError::Metadata`] and [`ArrayError::Codecs`] when it cannot be understood.
+    pub fn open(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        block_on(Self::open_async(store, path, options))
+    }
+
+    /// As [`Array::open`].
+    ///
+    /// # Errors
+    /// As [`Array::open`].
+    pub async fn open_async(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        let storage = Storage(store.into());
+        let path = node_path(path)?;
+        match node::load(&storage, &path).await? {
+            Some(metadata) if metadata.is_array() => Self::from_stored(storage, path, metadata, options),
+            _ => Err(ArrayError::NotFound { what: "array", path: path.to_string(), store: storage.name() }),
+        }
+    }
+
+    /// An array from metadata at hand: nothing is read.
+    ///
+    /// # Errors
+    /// [`ArrayError::Metadata`] and [`ArrayError::Codecs`] when it cannot be understood.
+    pub fn from_metadata(store: impl Into<AnyStore>, path: &str, metadata: StoredMetadata, options: &Options) -> Result<Self, ArrayError> {
+        Self::from_stored(Storage(store.into()), node_path(path)?, metadata, options)
+    }
+
+    pub(crate) fn from_stored(storage: Storage, path: NodePath, stored: StoredMetadata, options: &Options) -> Result<Self, ArrayError> {
+        let (metadata, document) = match &stored {
+            StoredMetadata::ArrayV3(array) => (array.as_ref().clone(), "zarr.json"),
+            StoredMetadata::ArrayV2(array) => {
+                (array.to_v3().map_err(|source| ArrayError::Metadata { key: path.key(".zarray"), source })?, ".zarray")
+            }
+            StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {
+                return Err(ArrayError::NotFound { what: "array", path: path.to_string(), store: storage.name() });
+            }
+        };
+        metadata.check().map_err(|source| ArrayError::Metadata { key: path.key(document), source })?;
+        let chunks = Chunks::new(
+            metadata.chunk_grid.clone(),
+            metadata.data_type.clone(),
+            metadata.fill_value.clone(),
+            &metadata.codecs,
+            &options.registry,
+            &options.policy,
+        );
+        let codecs = |source| ArrayError::Codecs { path: path.to_string(), source };
+        let chunks = chunks.map_err(codecs)?;
+        // Codecs that cannot work are told now, not at the first chunk.
+        let first = vec![0; metadata.shape.len()];
+        chunks.bound(&chunks.leaf_shape(&first)).map_err(codecs)?;
+        let keys = ChunkKeys { prefix: node::prefix(&path)?, encoding: metadata.chunk_key_encoding };
+        Ok(Self {
+            storage,
+            path,
+            stored: Arc::new(stored),
+            metadata: Arc::new(metadata),
+            chunks: Arc::new(chunks),
+            keys,
+            options: options.clone(),
+        })
+    }
+
+    /// Where the array lies in its store.
+    pub fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    /// The store.
+    pub fn store(&self) -> &AnyStore {
+        &self.storage.0
+    }
+
+    /// What the array works with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The same array with other options.
+    ///
+    /// # Errors
+    /// [`ArrayError::Codecs`] when the new registry or policy does not serve its codecs.
+    pub fn with_options(&self, options: &Options) -> Result<Self, ArrayError> {
+        Self::from_stored(self.storage.clone(), self.path.clone(), (*self.stored).clone(), options)
+    }
+
+    /// The metadata, in the terms of version 3 for arrays of either version.
+    pub fn metadata(&self) -> &ArrayMetadataV3 {
+        &self.metadata
+    }
+
+    /// The metadata as it is stored.
+    pub fn stored_metadata(&self) -> &StoredMetadata {
+        &self.stored
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> Version {
+        self.stored.version()
+    }
+
+    /// Elements along each axis, slowest first.
+    pub fn shape(&self) -> &[u64] {
+        &self.metadata.shape
+    }
+
+    /// The data type of the elements.
+    pub fn data_type(&self) -> &DataType {
+        &self.metadata.data_type
+    }
+
+    /// What absent elements are.
+    pub fn fill_value(&self) -> &FillValue {
+        &self.metadata.fill_value
+    }
+
+    /// The user's attributes.
+    pub fn attributes(&self) -> &JsonObject {
+        &self.metadata.attributes
+    }
+
+    /// The names of the axes, where they have any.
+    pub fn dimension_names(&self) -> Option<&[Option<String>]> {
+        self.metadata.dimension_names.as_deref()
+    }
+
+    /// The grid of chunks (of shards, for a sharded array).
+    pub fn chunk_grid(&self) -> &ChunkGrid {
+        &self.metadata.chunk_grid
+    }
+
+    /// Chunks along each axis.
+    pub fn chunk_grid_shape(&self) -> Vec<u64> {
+        self.metadata.chunk_grid.grid_shape(&self.metadata.shape)
+    }
+
+    /// Elements of the innermost chunks, the unit of decoding: of inner chunks for a sharded array. For a rectilinear grid without shards, those of the first chunk.
+    pub fn inner_chunk_shape(&self) -> Vec<u64> {
+        self.chunks.leaf_shape(&vec![0; self.shape().len()])
+    }
+
+    /// Elements of inner chunks at each level of sharding, outermost first; empty when there are no shards.
+    pub fn shard_levels(&self) -> Vec<Vec<u64>> {
+        self.chunks.cuts.inner.clone()
+    }
+
+    /// The key under which a chunk is stored.
+    ///
+    /// # Errors
+    /// When the coordinates do not make a key.
+    pub fn chunk_key(&self, chunk: &[u64]) -> Result<StoreKey, ArrayError> {
+        self.keys.key(chunk)
+    }
+
+    /// Bytes of one element in memory; `None` for elements of variable length.
+    pub fn item_size(&self) -> Option<usize> {
+        self.chunks.item_size()
+    }
+
+    /// The shape of what a selection gives.
+    ///
+    /// # Errors
+    /// [`ArrayError::Selection`] when it does not fit the array.
+    pub fn selection_shape(&self, selection: &Selection) -> Result<Vec<u64>, ArrayError> {
+        Ok(self.internal_plan(selection)?.cut.result_shape())
+    }
+
+    pub(crate) fn internal_plan(&self, selection: &Selection) -> Result<Plan, ArrayError> {
+        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
+        let coalescing = self.options.coalescing_for(&self.storage.0);
+        Plan::new(Arc::clone(&self.chunks), self.keys.clone(), &self.metadata.shape, &resolved, coalescing)
+    }
+
+    /// Reads into the caller's memory: elements in C order, native byte order. Returns the shape.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when `output` is not exactly as long as the selection; the first chunk or request that fails. After an error,
+    /// `output` holds anything.
+    pub fn read_into(&self, selection: &Selection, output: &mut [u8]) -> Result<Vec<u64>, ArrayError> {
+        let plan = Arc::new(self.internal_plan(selection)?);
+        self.check_fixed()?;
+        let layout = plan.output_layout()?;
+        check_len(layout.span()?.len(), output.len())?;
+        match &self.storage.0 {
+            AnyStore::Blocking(store) => {
+                let tiles = TileWriter::new(output, layout, plan.tiles())?;
+                read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
+            }
+            // An async read owns its memory.
+            AnyStore::Async(_) => output.copy_from_slice(&block_on(self.read_bytes_of(Arc::clone(&plan), Vec::new()))?),
+        }
+        Ok(plan.cut.result_shape())
+    }
+
+    /// Reads elements of any data type: their bytes in C order, native byte order, or elements of variable length.
+    ///
+    /// # Errors
+    /// The first chunk or request that fails.
+    pub fn read(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {
+        let plan = self.internal_plan(selection)?;
+        let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
+        let elements = if self.item_size().is_some() {
+            let layout = plan.output_layout()?;
+            let mut output = fresh::<u8>(layout.span()?.len())?;
+            let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
+            read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
+            drop(tiles);
+            Elements::Fixed(output)
+        } else {
+            let sink = VariableSink::default();
+            read_blocking(&[Job { plan: &plan, store: &**store, sink: &sink }], &self.options.pool)?;
+            Elements::Variable(sink.finish(plan.output_layout()?.len()))
+        };
+        Ok(ArrayData { shape: plan.cut.result_shape(), data_type: self.data_type().clone(), elements })
+    }
+
+    /// As [`Array::read`].
+    ///
+    /// # Errors
+    /// As [`Array::read`].
+    pub async fn read_async(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {
+        let plan = Arc::new(self.internal_plan(selection)?);
+        let shape = plan.cut.result_shape();
+        let elements = if self.item_size().is_some() {
+            Elements::Fixed(self.read_bytes_of(plan, Vec::new()).await?)
+        } else {
+            let len = plan.output_layout()?.len();
+            let sink = Arc::new(VariableSink::default());
+            read_async(plan, self.storage.clone(), Arc::clone(&sink) as Arc<dyn Sink>, self.options.pool.clone(), self.options.concurrency)
+                .await?;
+            Elements::Variable(sink.finish(len))
+        };
+        Ok(ArrayData { shape, data_type: self.data_type().clone(), elements })
+    }
+
+    /// Reads into memory that the call owns and gives back: `output` must be exactly as long as the selection.
+    ///
+    /// # Errors
+    /// As [`Array::read_into`]; `output` is lost with an error.
+    pub async fn read_into_async(&self, selection: &Selection, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
+        self.check_fixed()?;
+        let plan = self.internal_plan(selection)?;
+        check_len(plan.output_layout()?.span()?.len(), output.len())?;
+        self.read_bytes_of(Arc::new(plan), output).await
+    }
+
+    /// Reads into `output`, or into fresh memory if it is empty.
+    async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
+        let layout = plan.output_layout()?;
+        let output = if output.is_empty() { fresh::<u8>(layout.span()?.len())? } else { output };
+        let tiles = Arc::new(OwnedTiles::new(output, layout, plan.tiles())?);
+        let sink = Arc::clone(&tiles) as Arc<dyn Sink>;
+        read_async(plan, self.storage.clone(), sink, self.options.pool.clone(), self.options.concurrency).await?;
+        // Pool threads let go of the tiles just before they answer; the last may still be on its way out.
+        let mut tiles = tiles;
+        loop {
+            match Arc::try_unwrap(tiles) {
+                Ok(tiles) => return Ok(tiles.into_bytes()),
+                Err(shared) => tiles = shared,
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Reads elements as Rust values, in C order.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when `T` is not the array's data type; the first chunk or request that fails.
+    pub fn read_elements<T: Element>(&self, selection: &Selection) -> Result<Vec<T>, ArrayError> {
+        check_type::<T>(self.data_type())?;
+        T::read(self, selection)
+    }
+
+    /// As [`Array::read_elements`].
+    ///
+    /// # Errors
+    /// As [`Array::read_elements`].
+    pub async fn read_elements_async<T: Element>(&self, selection: &Selection) -> Result<Vec<T>, ArrayError> {
+        check_type::<T>(self.data_type())?;
+        T::from_data(self.read_async(selection).await?)
+    }
+
+    /// Writes the bytes of elements, in C order over the selection, native byte order. Chunks that are covered in part are read first.
+    ///
+    /// Every chunk (shard, for a sharded array) is stored by one atomic call. Two writers of one chunk at the same time: the last one wins, whole.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when `data` is not exactly as long as the selection; the first chunk or request that fails. Chunks written before stay written.
+    pub fn write(&self, selection: &Selection, data: &[u8]) -> Result<(), ArrayError> {
+        self.check_fixed()?;
+        let plan = self.internal_plan(selection)?;
+        check_len(plan.output_layout()?.span()?.len(), data.len())?;
+        write_blocking(&plan, &self.storage, Data::Fixed(data), self.empty(), &self.options.pool)
+    }
+
+    /// As [`Array::write`], of data that the call owns.
+    ///
+    /// # Errors
+    /// As [`Array::write`].
+    pub async fn write_async(&self, selection: &Selection, data: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
+        self.check_fixed()?;
+        let plan = self.internal_plan(selection)?;
+        let data = data.into();
+        check_len(plan.output_layout()?.span()?.len(), data.len())?;
+        self.write_owned(plan, OwnedData::Fixed(data)).await
+    }
+
+    async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
+        write_async(Arc::new(plan), self.storage.clone(), data, self.empty(), self.options.pool.clone(), self.options.concurrency).await
+    }
+
+    /// Writes elements of variable length, in C order over the selection.
+    ///
+    /// # Errors
+    /// As [`Array::write`].
+    pub fn write_variable(&self, selection: &Selection, elements: &VariableData) -> Result<(), ArrayError> {
+        let plan = self.variable_plan(selection, elements.len())?;
+        write_blocking(&plan, &self.storage, Data::Variable(elements), self.empty(), &self.options.pool)
+    }
+
+    /// As [`Array::write_variable`].
+    ///
+    /// # Errors
+    /// As [`Array::write`].
+    pub async fn write_variable_async(&self, selection: &Selection, elements: VariableData) -> Result<(), ArrayError> {
+        let plan = self.variable_plan(selection, elements.len())?;
+        self.write_owned(plan, OwnedData::Variable(Arc::new(elements))).await
+    }
+
+    fn variable_plan(&self, selection: &Selection, len: usize) -> Result<Plan, ArrayError> {
+        if self.item_size().is_some() {
+            return Err(ArrayError::parameter(format!("elements of {} have a fixed length", self.data_type().name())));
+        }
+        let plan = self.internal_plan(selection)?;
+        let expected = plan.output_layout()?.len();
+        if len != expected {
+            return Err(ArrayError::parameter(format!("the selection has {expected} elements, and {len} were given")));
+        }
+        Ok(plan)
+    }
+
+    /// Writes Rust values, in C order over the selection.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when `T` is not the array's data type; otherwise as [`Array::write`].
+    pub fn write_elements<T: Element>(&self, selection: &Selection, elements: &[T]) -> Result<(), ArrayError> {
+        check_type::<T>(self.data_type())?;
+        T::write(self, selection, elements)
+    }
+
+    /// As [`Array::write_elements`].
+    ///
+    /// # Errors
+    /// As [`Array::write_elements`].
+    pub async fn write_elements_async<T: Element>(&self, selection: &Selection, elements: &[T]) -> Result<(), ArrayError> {
+        check_type::<T>(self.data_type())?;
+        match T::to_owned_data(elements) {
+            Elements::Fixed(bytes) => self.write_async(selection, bytes).await,
+            Elements::Variable(elements) => self.write_variable_async(selection, elements).await,
+        }
+    }
+
+    /// Reads one chunk of the grid as it is stored, without decoding; `None` when it is absent.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read_encoded_chunk(&self, chunk: &[u64]) -> Result<Option<bytes::Bytes>, ArrayError> {
+        Ok(block_on(self.storage.get(&self.keys.key(chunk)?, ByteRange::All))?)
+    }
+
+    /// Stores the encoded bytes of one chunk of the grid as they are.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn write_encoded_chunk(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
+        Ok(block_on(self.storage.set(&self.keys.key(chunk)?, encoded.into()))?)
+    }
+
+    /// Removes one chunk of the grid: its elements are the fill value from then on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn erase_chunk(&self, chunk: &[u64]) -> Result<(), ArrayError> {
+        Ok(block_on(self.storage.erase(&self.keys.key(chunk)?))?)
+    }
+
+    /// The size of a chunk of the grid as it is stored, in bytes; `None` when it is absent.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn stored_chunk_size(&self, chunk: &[u64]) -> Result<Option<u64>, ArrayError> {
+        Ok(block_on(self.storage.size(&self.keys.key(chunk)?))?)
+    }
+
+    /// Bytes of all stored chunks together, and their number; found by listing.
+    ///
+    /// # Errors
+    /// When the store fails or cannot be listed.
+    pub fn stored_size(&self) -> Result<(u64, u64), ArrayError> {
+        block_on(self.stored_size_async())
+    }
+
+    /// As [`Array::stored_size`].
+    ///
+    /// # Errors
+    /// As [`Array::stored_size`].
+    pub async fn stored_size_async(&self) -> Result<(u64, u64), ArrayError> {
+        let prefix = node::prefix(&self.path)?;
+        let (mut bytes, mut chunks) = (0u64, 0u64);
+        for key in self.storage.list(&prefix).await? {
+            let chunk = prefix.strip(&key).and_then(|key| self.metadata.chunk_key_encoding.decode(key, self.shape().len()));
+            if chunk.is_some()
+                && let Some(size) = self.storage.size(&key).await?
+            {
+                bytes = bytes.saturating_add(size);
+                chunks += 1;
+            }
+        }
+        Ok((bytes, chunks))
+    }
+
+    /// Replaces the attributes, in the store and here.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing changed here.
+    pub fn set_attributes(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        block_on(self.set_attributes_async(attributes))
+    }
+
+    /// As [`Array::set_attributes`].
+    ///
+    /// # Errors
+    /// As [`Array::set_attributes`].
+    pub async fn set_attributes_async(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        let mut stored = (*self.stored).clone();
+        *stored.attributes_mut() = attributes.clone();
+        node::store(&self.storage, &self.path, &stored).await?;
+        Arc::make_mut(&mut self.metadata).attributes = attributes;
+        self.stored = Arc::new(stored);
+        Ok(())
+    }
+
+    /// Changes the shape, in the store and here. Chunks that no longer hold any element are removed, and the elements of others that fall outside
+    /// are set to the fill value: an array that grows again finds no stale elements.
+    ///
+    /// The order is such that a reader never sees stale elements inside the shape: when shrinking, first the metadata, then the chunks.
+    ///
+    /// # Errors
+    /// When the new shape does not fit the chunk grid, or the store fails.
+    pub fn resize(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+        block_on(self.resize_async(shape))
+    }
+
+    /// As [`Array::resize`].
+    ///
+    /// # Errors
+    /// As [`Array::resize`].
+    pub async fn resize_async(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+        let old_shape = self.shape().to_vec();
+        if shape.len() != old_shape.len() {
+            return Err(ArrayError::parameter(format!("a shape of {} axes for an array of {}", shape.len(), old_shape.len())));
+        }
+        let mut stored = (*self.stored).clone();
+        match &mut stored {
+            StoredMetadata::ArrayV2(array) => array.shape = shape.to_vec(),
+            StoredMetadata::ArrayV3(array) => array.shape = shape.to_vec(),
+            StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {}
+        }
+        let old = self.clone();
+        let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?;
+        node::store(&resized.storage, &resized.path, &resized.stored).await?;
+        *self = resized;
+        crate::resize::forget_outside(&old, self, &old_shape).await
+    }
+
+    /// Makes the array longer along `axis` and writes `data` there: the bytes of elements in C order, whose shape is the array's with another
+    /// length along `axis`.
+    ///
+    /// # Errors
+    /// As [`Array::resize`] and [`Array::write`].
+    pub fn append(&mut self, axis: usize, data: &[u8]) -> Result<(), ArrayError> {
+        self.check_fixed()?;
+        let shape = self.shape().to_vec();
+        let old = shape.get(axis).copied().ok_or_else(|| ArrayError::parameter(format!("axis {axis} of an array of {}", shape.len())))?;
+        let slab = shape.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, &len)| len).product::<u64>();
+        let slab_bytes = slab.saturating_mul(self.item_size().unwrap_or(1) as u64);
+        if slab_bytes == 0 || !(data.len() as u64).is_multiple_of(slab_bytes) {
+            return Err(ArrayError::parameter(format!("{} bytes are no whole number of slabs of {slab_bytes}", data.len())));
+        }
+        let added = data.len() as u64 / slab_bytes;
+        let mut grown = shape.clone();
+        if let Some(len) = grown.get_mut(axis) {
+            *len += added;
+        }
+        self.resize(&grown)?;
+        let ranges = grown.iter().enumerate().map(|(other, &len)| if other == axis { old..len } else { 0..len });
+        self.write(&Selection::ranges(ranges), data)
+    }
+
+    /// Removes the array: its metadata first, then its chunks.
+    ///
+    /// # Errors
+    /// When the store fails; what was removed before stays removed.
+    pub fn erase(self) -> Result<(), ArrayError> {
+        block_on(crate::create::erase(&self.storage, &self.path))
+    }
+
+    /// What a read does, in words: shards, segments of the codec chain, where each runs, and where bytes cross a bus.
+    pub fn explain(&self) -> String {
+        crate::explain::explain(self)
+    }
+
+    fn empty(&self) -> Empty {
+        Empty { keep: self.options.write_empty_chunks }
+    }
+
+    fn check_fixed(&self) -> Result<(), ArrayError> {
+        match self.item_size() {
+            Some(_) => Ok(()),
+            None => Err(ArrayError::parameter(format!(
+                "elements of {} have no fixed length; use the calls for variable length",
+                self.data_type().name()
+            ))),
+        }
+    }
+}
+
+pub(crate) fn node_path(path: &str) -> Result<NodePath, ArrayError> {
+    // The rules of version 2 are the looser ones, and which version a node has is known only once it is found.
+    NodePath::new_v2(path).map_err(|source| ArrayError::Metadata { key: path.to_owned(), source })
+}
+
+fn check_len(expected: usize, found: usize) -> Result<(), ArrayError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(ArrayError::parameter(format!("the selection has {expected} bytes, and {found} were given")))
+}
+
+/// Zeroed memory for a result, which the first writes find in huge pages.
+pub(crate) fn fresh<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>, ArrayError> {
+    let mut memory = bytemuck::allocation::try_zeroed_vec(len)
+        .map_err(|()| ArrayError::parameter(format!("no memory for {len} elements of {} bytes", size_of::<T>())))?;
+    advise_huge_pages(&mut memory);
+    Ok(memory)
+}

@@ -1,0 +1,404 @@
+//! Groups and hierarchies.
+
+use std::sync::Arc;
+
+use zarr_meta::{
+    ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadata, NodeMetadataV2, NodePath,
+};
+use zarr_store_api::AnyStore;
+
+use crate::array::node_path;
+use crate::create::{erase, make_way};
+use crate::node::{self, Consolidated, StoredMetadata, Version};
+use crate::storage::{Storage, block_on};
+use crate::{Array, ArrayBuilder, ArrayError, Options};
+
+/// A Zarr group, of either version. Cheap to clone; clones share the store.
+///
+/// A group with consolidated metadata is walked without listing the store.
+#[derive(Debug, Clone)]
+pub struct Group {
+    storage: Storage,
+    path: NodePath,
+    stored: Arc<StoredMetadata>,
+    /// Of this group, or of one above it, with this group's place in it.
+    consolidated: Option<(Arc<Consolidated>, NodePath)>,
+    options: Options,
+}
+
+/// A node of a hierarchy.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// An array.
+    Array(Box<Array>),
+    /// A group.
+    Group(Box<Group>),
+}
+
+impl Node {
+    /// Opens whatever is at `path`.
+    ///
+    /// # Errors
+    /// [`ArrayError::NotFound`] when there is nothing; [`ArrayError::Metadata`] and [`ArrayError::Codecs`] when it cannot be understood.
+    pub fn open(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        block_on(Self::open_async(store, path, options))
+    }
+
+    /// As [`Node::open`].
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub async fn open_async(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        let (storage, path) = (Storage(store.into()), node_path(path)?);
+        let Some(stored) = node::load(&storage, &path).await? else {
+            return Err(ArrayError::NotFound { what: "node", path: path.to_string(), store: storage.name() });
+        };
+        if stored.is_array() {
+            return Ok(Self::Array(Array::from_stored(storage, path, stored, options)?.into()));
+        }
+        Ok(Self::Group(Group::from_stored(storage, path, stored, options).await?.into()))
+    }
+
+    /// Where the node lies in its store.
+    pub fn path(&self) -> &NodePath {
+        match self {
+            Self::Array(array) => array.path(),
+            Self::Group(group) => &group.path,
+        }
+    }
+
+    /// The user's attributes.
+    pub fn attributes(&self) -> &JsonObject {
+        match self {
+            Self::Array(array) => array.attributes(),
+            Self::Group(group) => group.attributes(),
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn into_array(self) -> Option<Array> {
+        match self {
+            Self::Array(array) => Some(*array),
+            Self::Group(_) => None,
+        }
+    }
+}
+
+impl Group {
+    /// Opens the group at `path` (`/` for the root).
+    ///
+    /// # Errors
+    /// [`ArrayError::NotFound`] when there is none; [`ArrayError::Metadata`] when it cannot be understood.
+    pub fn open(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        block_on(Self::open_async(store, path, options))
+    }
+
+    /// As [`Group::open`].
+    ///
+    /// # Errors
+    /// As [`Group::open`].
+    pub async fn open_async(store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Self, ArrayError> {
+        let (storage, path) = (Storage(store.into()), node_path(path)?);
+        match node::load(&storage, &path).await? {
+            Some(stored) if !stored.is_array() => Self::from_stored(storage, path, stored, options).await,
+            _ => Err(ArrayError::NotFound { what: "group", path: path.to_string(), store: storage.name() }),
+        }
+    }
+
+    async fn from_stored(storage: Storage, path: NodePath, stored: StoredMetadata, options: &Options) -> Result<Self, ArrayError> {
+        let consolidated = node::load_consolidated(&storage, &path, &stored).await?;
+        let consolidated = consolidated.map(|all| (Arc::new(all), path.clone()));
+        Ok(Self { storage, path, stored: Arc::new(stored), consolidated, options: options.clone() })
+    }
+
+    /// Creates a group of version 3.
+    ///
+    /// # Errors
+    /// [`ArrayError::Exists`] when there is a node already; when the store fails.
+    pub fn create(store: impl Into<AnyStore>, path: &str, attributes: JsonObject, options: &Options) -> Result<Self, ArrayError> {
+        block_on(Self::create_async(store, path, attributes, Version::V3, false, options))
+    }
+
+    /// Creates a group of either version, in place of what may be there if `overwrite` says so.
+    ///
+    /// # Errors
+    /// As [`Group::create`].
+    pub async fn create_async(
+        store: impl Into<AnyStore>,
+        path: &str,
+        attributes: JsonObject,
+        version: Version,
+        overwrite: bool,
+        options: &Options,
+    ) -> Result<Self, ArrayError> {
+        let (storage, path) = (Storage(store.into()), node_path(path)?);
+        let stored = match version {
+            Version::V2 => StoredMetadata::GroupV2(GroupMetadataV2::new(attributes).into()),
+            Version::V3 => StoredMetadata::GroupV3(GroupMetadataV3::new(attributes).into()),
+        };
+        make_way(&storage, &path, overwrite).await?;
+        node::store(&storage, &path, &stored).await?;
+        Ok(Self { storage, path, stored: Arc::new(stored), consolidated: None, options: options.clone() })
+    }
+
+    /// Where the group lies in its store.
+    pub fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    /// The store.
+    pub fn store(&self) -> &AnyStore {
+        &self.storage.0
+    }
+
+    /// The version of the format.
+    pub fn version(&self) -> Version {
+        self.stored.version()
+    }
+
+    /// The metadata as it is stored.
+    pub fn stored_metadata(&self) -> &StoredMetadata {
+        &self.stored
+    }
+
+    /// The user's attributes.
+    pub fn attributes(&self) -> &JsonObject {
+        self.stored.attributes()
+    }
+
+    /// Whether the hierarchy's metadata is at hand in one document.
+    pub fn is_consolidated(&self) -> bool {
+        self.consolidated.is_some()
+    }
+
+    /// The node at `relative`, a name or a path below this group.
+    ///
+    /// # Errors
+    /// As [`Node::open`].
+    pub fn get(&self, relative: &str) -> Result<Node, ArrayError> {
+        block_on(self.get_async(relative))
+    }
+
+    /// As [`Group::get`].
+    ///
+    /// # Errors
+    /// As [`Group::get`].
+    pub async fn get_async(&self, relative: &str) -> Result<Node, ArrayError> {
+        let path = self.below(relative)?;
+        let known = self.consolidated_node(&path)?;
+        let stored = match known {
+            Some(stored) => Some(stored),
+            None => node::load(&self.storage, &path).await?,
+        };
+        let stored = stored.ok_or_else(|| ArrayError::NotFound { what: "node", path: path.to_string(), store: self.storage.name() })?;
+        self.open_stored(path, stored)
+    }
+
+    /// The array at `relative`.
+    ///
+    /// # Errors
+    /// [`ArrayError::NotFound`] when there is none; otherwise as [`Node::open`].
+    pub fn array(&self, relative: &str) -> Result<Array, ArrayError> {
+        let node = self.get(relative)?;
+        let path = node.path().to_string();
+        node.into_array().ok_or_else(|| ArrayError::NotFound { what: "array", path, store: self.storage.name() })
+    }
+
+    fn open_stored(&self, path: NodePath, stored: StoredMetadata) -> Result<Node, ArrayError> {
+        if stored.is_array() {
+            return Ok(Node::Array(Array::from_stored(self.storage.clone(), path, stored, &self.options)?.into()));
+        }
+        Ok(Node::Group(Box::new(Self {
+            storage: self.storage.clone(),
+            path,
+            stored: Arc::new(stored),
+            consolidated: self.consolidated.clone(),
+            options: self.options.clone(),
+        })))
+    }
+
+    fn below(&self, relative: &str) -> Result<NodePath, ArrayError> {
+        let relative = relative.trim_matches('/');
+        if relative.is_empty() {
+            Ok(self.path.clone())
+        } else {
+            node_path(&format!("{}/{relative}", self.path.to_string().trim_end_matches('/')))
+        }
+    }
+
+    fn consolidated_node(&self, path: &NodePath) -> Result<Option<StoredMetadata>, ArrayError> {
+        let Some((all, root)) = &self.consolidated else { return Ok(None) };
+        let Some(relative) = path.relative_to(root) else { return Ok(None) };
+        let wrong = |source| ArrayError::Metadata { key: format!("consolidated metadata of {root}, {relative}"), source };
+        all.node(relative).map_err(wrong)
+    }
+
+    /// The names of the nodes directly below.
+    ///
+    /// # Errors
+    /// When the store fails, or can neither be listed nor has consolidated metadata.
+    pub fn names(&self) -> Result<Vec<String>, ArrayError> {
+        block_on(self.names_async())
+    }
+
+    /// As [`Group::names`].
+    ///
+    /// # Errors
+    /// As [`Group::names`].
+    pub async fn names_async(&self) -> Result<Vec<String>, ArrayError> {
+        if let Some((all, root)) = &self.consolidated {
+            let own = self.path.relative_to(root).unwrap_or_default();
+            let inside = |path: &String| -> Option<String> {
+                let rest = if own.is_empty() { path.as_str() } else { path.strip_prefix(own)?.strip_prefix('/')? };
+                (!rest.is_empty() && !rest.contains('/')).then(|| rest.to_owned())
+            };
+            let mut names: Vec<String> = all.paths().iter().filter_map(inside).collect();
+            names.sort_unstable();
+            names.dedup();
+            return Ok(names);
+        }
+        let listing = self.storage.list_dir(&node::prefix(&self.path)?).await?;
+        let mut names = Vec::new();
+        for prefix in listing.prefixes {
+            let Some(name) = prefix.name() else { continue };
+            // A prefix may be a folder of chunks or of anything else: only a metadata document makes a node.
+            let Ok(path) = self.below(name) else { continue };
+            let mut found = false;
+            for document in ["zarr.json", ".zarray", ".zgroup"] {
+                found = found || self.storage.size(&node::key(&path, document)?).await?.is_some();
+            }
+            if found {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The nodes directly below, in the order of their names.
+    ///
+    /// # Errors
+    /// As [`Group::names`] and [`Group::get`].
+    pub fn children(&self) -> Result<Vec<Node>, ArrayError> {
+        self.names()?.iter().map(|name| self.get(name)).collect()
+    }
+
+    /// As [`Group::children`].
+    ///
+    /// # Errors
+    /// As [`Group::children`].
+    pub async fn children_async(&self) -> Result<Vec<Node>, ArrayError> {
+        let mut children = Vec::new();
+        for name in self.names_async().await? {
+            children.push(self.get_async(&name).await?);
+        }
+        Ok(children)
+    }
+
+    /// All nodes below, each before those below it.
+    ///
+    /// # Errors
+    /// As [`Group::children`].
+    pub fn walk(&self) -> Result<Vec<Node>, ArrayError> {
+        let mut nodes = Vec::new();
+        for child in self.children()? {
+            let below = match &child {
+                Node::Group(group) => group.walk()?,
+                Node::Array(_) => Vec::new(),
+            };
+            nodes.push(child);
+            nodes.extend(below);
+        }
+        Ok(nodes)
+    }
+
+    /// Creates a group below this one, of the same version.
+    ///
+    /// # Errors
+    /// As [`Group::create`].
+    pub fn create_group(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
+        let path = self.below(relative)?.to_string();
+        block_on(Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options))
+    }
+
+    /// Creates an array below this group, of the same version.
+    ///
+    /// # Errors
+    /// As [`ArrayBuilder::create`].
+    pub fn create_array(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
+        let path = self.below(relative)?.to_string();
+        builder.clone().version(self.version()).create(self.storage.0.clone(), &path, &self.options)
+    }
+
+    /// Replaces the attributes, in the store and here.
+    ///
+    /// # Errors
+    /// When the store fails; then nothing changed here.
+    pub fn set_attributes(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        let mut stored = (*self.stored).clone();
+        *stored.attributes_mut() = attributes;
+        block_on(node::store(&self.storage, &self.path, &stored))?;
+        self.stored = Arc::new(stored);
+        Ok(())
+    }
+
+    /// Collects the metadata of every node below and stores it with this group, so that the hierarchy opens with one request.
+    ///
+    /// The stored hierarchy is walked, not what an earlier consolidation says of it.
+    ///
+    /// # Errors
+    /// As [`Group::walk`]; when the store fails.
+    pub fn consolidate(&mut self) -> Result<(), ArrayError> {
+        self.consolidated = None;
+        let nodes = self.walk()?;
+        let relative = |node: &Node| node.path().relative_to(&self.path).unwrap_or_default().to_owned();
+        let wrong = |source| ArrayError::Metadata { key: self.path.to_string(), source };
+        let stored_of = |node: &Node| match node {
+            Node::Array(array) => array.stored_metadata().clone(),
+            Node::Group(group) => (*group.stored).clone(),
+        };
+        let mut stored = (*self.stored).clone();
+        let all = match &mut stored {
+            StoredMetadata::GroupV3(group) => {
+                let mut all = ConsolidatedMetadata::new();
+                for node in &nodes {
+                    let metadata = match stored_of(node) {
+                        StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array),
+                        StoredMetadata::GroupV3(group) => NodeMetadata::Group(group),
+                        // A node of the other version has no place in this document.
+                        StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
+                    };
+                    all.insert(&relative(node), &metadata).map_err(wrong)?;
+                }
+                group.consolidated_metadata = Some(all.clone());
+                block_on(node::store(&self.storage, &self.path, &stored))?;
+                Consolidated::V3(all)
+            }
+            StoredMetadata::GroupV2(group) => {
+                let mut all = ConsolidatedMetadataV2::new();
+                all.insert(&NodePath::root(), &NodeMetadataV2::Group(group.clone())).map_err(wrong)?;
+                for node in &nodes {
+                    let metadata = match stored_of(node) {
+                        StoredMetadata::ArrayV2(array) => NodeMetadataV2::Array(array),
+                        StoredMetadata::GroupV2(group) => NodeMetadataV2::Group(group),
+                        StoredMetadata::ArrayV3(_) | StoredMetadata::GroupV3(_) => continue,
+                    };
+                    all.insert(&node_path(&relative(node))?, &metadata).map_err(wrong)?;
+                }
+                block_on(self.storage.set(&node::key(&self.path, ".zmetadata")?, all.to_bytes().into()))?;
+                Consolidated::V2(all)
+            }
+            StoredMetadata::ArrayV2(_) | StoredMetadata::ArrayV3(_) => return Ok(()),
+        };
+        self.stored = Arc::new(stored);
+        self.consolidated = Some((Arc::new(all), self.path.clone()));
+        Ok(())
+    }
+
+    /// Removes the group and all below it.
+    ///
+    /// # Errors
+    /// When the store fails; what was removed before stays removed.
+    pub fn erase(self) -> Result<(), ArrayError> {
+        block_on(erase(&self.storage, &self.path))
+    }
+}

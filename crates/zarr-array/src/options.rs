@@ -1,0 +1,74 @@
+use zarr_codec_api::{Policy, Registry};
+use zarr_store_api::AnyStore;
+
+use crate::{Coalescing, Pool};
+
+/// What an array or a group works with: which codecs, on which threads, and how it asks a store.
+///
+/// A value: there is no global registry and no global switch.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The codecs, in order of preference.
+    pub registry: Registry,
+    /// Which of them may be used.
+    pub policy: Policy,
+    /// The threads that decode and encode.
+    pub pool: Pool,
+    /// How ranges of one value are put together; `None`: as suits the store.
+    pub coalescing: Option<Coalescing>,
+    /// Requests in flight at an async store.
+    pub concurrency: usize,
+    /// Whether chunks that hold only the fill value are stored.
+    pub write_empty_chunks: bool,
+}
+
+impl Options {
+    /// The codecs of `registry` on the host, Rayon's global threads, and defaults for the rest.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, policy: Policy::Host, pool: Pool::global(), coalescing: None, concurrency: 16, write_empty_chunks: false }
+    }
+
+    /// Sets which implementations may be used.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the threads that decode and encode.
+    #[must_use]
+    pub fn with_pool(mut self, pool: Pool) -> Self {
+        self.pool = pool;
+        self
+    }
+
+    /// Sets how ranges of one value are put together.
+    #[must_use]
+    pub fn with_coalescing(mut self, coalescing: Coalescing) -> Self {
+        self.coalescing = Some(coalescing);
+        self
+    }
+
+    /// Sets how many requests are in flight at an async store.
+    #[must_use]
+    pub fn with_concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency.max(1);
+        self
+    }
+
+    /// Sets whether chunks that hold only the fill value are stored.
+    #[must_use]
+    pub fn with_write_empty_chunks(mut self, keep: bool) -> Self {
+        self.write_empty_chunks = keep;
+        self
+    }
+
+    /// A local store answers in microseconds: little is worth reading along. A remote one in milliseconds.
+    pub(crate) fn coalescing_for(&self, store: &AnyStore) -> Coalescing {
+        self.coalescing.unwrap_or(match store {
+            AnyStore::Blocking(_) => Coalescing { gap: 4 << 10, request: 4 << 20 },
+            AnyStore::Async(_) => Coalescing { gap: 64 << 10, request: 16 << 20 },
+        })
+    }
+}

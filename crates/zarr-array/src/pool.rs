@@ -1,0 +1,60 @@
+//! The threads that decode and encode, and the memory that each of them reuses.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use zarr_codec_api::Scratch;
+
+/// The threads that an array decodes and encodes on. Codecs start none of their own.
+#[derive(Debug, Clone, Default)]
+pub struct Pool(Option<Arc<rayon::ThreadPool>>);
+
+impl Pool {
+    /// Rayon's global pool: a thread for each core.
+    pub fn global() -> Self {
+        Self(None)
+    }
+
+    /// A pool of the caller's.
+    pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
+        Self(Some(pool))
+    }
+
+    /// Runs `work` where parallel iterators use this pool.
+    pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.0 {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+
+    /// Runs `work` on a thread of the pool, later.
+    pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        match &self.0 {
+            Some(pool) => pool.spawn(work),
+            None => rayon::spawn(work),
+        }
+    }
+
+    /// Runs `work` on the pool and gives its result to an async caller. If the caller goes away, the work still runs to its end, on memory that it owns.
+    pub(crate) async fn compute<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        let (sender, receiver) = futures::channel::oneshot::channel();
+        self.spawn(move || {
+            // Nobody waiting any more is no reason to fail.
+            let _ = sender.send(work());
+        });
+        receiver.await.ok()
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
+}
+
+/// Lends this thread's buffers. A call inside a call (a pool thread that helps out while it waits) gets fresh ones.
+pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    let result = work(&mut scratch);
+    SCRATCH.set(Some(scratch));
+    result
+}

@@ -1,0 +1,334 @@
+//! Fetch and decode on the host: drivers of a plan.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use rayon::prelude::*;
+use zarr_buffer_api::{OwnedTiles, TileWriter};
+use zarr_codec_api::Scratch;
+use zarr_store_api::{AnyStore, ByteRange, Store, StoreErrorKind, StoreKey};
+
+use crate::ArrayError;
+use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
+use crate::pool::{Pool, with_scratch};
+use crate::storage::Storage;
+
+/// A plan and where its result goes.
+pub(crate) struct Job<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) sink: &'a dyn Sink,
+}
+
+/// Where decoded chunks go. Called from many threads.
+pub(crate) trait Sink: Send + Sync {
+    /// Takes a chunk that is there.
+    fn chunk(&self, plan: &Plan, part: &ChunkPart, encoded: &[u8], scratch: &mut Scratch) -> Result<(), ArrayError>;
+
+    /// Takes a chunk that is absent.
+    fn absent(&self, plan: &Plan, node: &ChunkNode) -> Result<(), ArrayError>;
+
+    /// The tiles that bytes may be read straight into.
+    fn tiles(&self) -> Option<&TileWriter<'_>> {
+        None
+    }
+}
+
+impl Sink for TileWriter<'_> {
+    fn chunk(&self, plan: &Plan, part: &ChunkPart, encoded: &[u8], scratch: &mut Scratch) -> Result<(), ArrayError> {
+        for leaf in plan.leaves(&part.node) {
+            plan.decode(part, encoded, &leaf, &mut self.claim(&leaf.tile)?, scratch)?;
+        }
+        Ok(())
+    }
+
+    fn absent(&self, plan: &Plan, node: &ChunkNode) -> Result<(), ArrayError> {
+        for leaf in plan.leaves(node) {
+            self.claim(&leaf.tile)?.fill(plan.chunks.fill_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn tiles(&self) -> Option<&TileWriter<'_>> {
+        Some(self)
+    }
+}
+
+impl Sink for OwnedTiles {
+    fn chunk(&self, plan: &Plan, part: &ChunkPart, encoded: &[u8], scratch: &mut Scratch) -> Result<(), ArrayError> {
+        self.writer().chunk(plan, part, encoded, scratch)
+    }
+
+    fn absent(&self, plan: &Plan, node: &ChunkNode) -> Result<(), ArrayError> {
+        self.writer().absent(plan, node)
+    }
+
+    fn tiles(&self) -> Option<&TileWriter<'_>> {
+        Some(self.writer())
+    }
+}
+
+/// Decoded bytes from which on the chunks of one request are shared out over the threads.
+const SHARE: usize = 256 << 10;
+
+/// Reads with a blocking store: each thread fetches a chunk and decodes it while it is in its caches.
+pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayError> {
+    let work: Vec<(usize, usize)> = jobs.iter().enumerate().map(|(job, of)| (job, of.plan.chunk_count())).collect();
+    let failed = AtomicBool::new(false);
+    let run = |job: usize, chunk: usize| -> Result<(), ArrayError> {
+        let Some(job) = jobs.get(job) else { return Ok(()) };
+        let reader = Blocking { job, failed: &failed };
+        let result = job.plan.start(chunk).and_then(|steps| reader.steps(steps));
+        if result.is_err() {
+            failed.store(true, Ordering::Relaxed);
+        }
+        result
+    };
+    match work.as_slice() {
+        [] => Ok(()),
+        // Handing one chunk to another thread costs more than it brings.
+        [(job, 0 | 1)] => (0..jobs.get(*job).map_or(0, |job| job.plan.chunk_count())).try_for_each(|chunk| run(*job, chunk)),
+        _ => pool.run(|| {
+            work.into_par_iter()
+                .try_for_each(|(job, chunks)| (0..chunks).into_par_iter().with_max_len(1).try_for_each(|chunk| run(job, chunk)))
+        }),
+    }
+}
+
+struct Blocking<'a> {
+    job: &'a Job<'a>,
+    failed: &'a AtomicBool,
+}
+
+impl Blocking<'_> {
+    fn steps(&self, steps: Steps) -> Result<(), ArrayError> {
+        for node in &steps.absent {
+            self.job.sink.absent(self.job.plan, node)?;
+        }
+        match steps.fetches.len() {
+            0 | 1 => steps.fetches.into_iter().try_for_each(|fetch| self.fetch(fetch)),
+            _ => steps.fetches.into_par_iter().with_max_len(1).try_for_each(|fetch| self.fetch(fetch)),
+        }
+    }
+
+    fn fetch(&self, fetch: Fetch) -> Result<(), ArrayError> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Fetch { key, ranges, then } = fetch;
+        match then {
+            Then::Index(node) => {
+                let range = ranges.first().copied().unwrap_or(ByteRange::All);
+                let bound = range.len_hint().unwrap_or(0);
+                let next = with_scratch(|scratch| {
+                    let encoded = self.fetch_one(&key, range, bound, scratch)?;
+                    let next = self.job.plan.supply_index(&node, encoded.as_deref(), scratch);
+                    if let Some(Fetched::Scratch(bytes, _)) = encoded {
+                        scratch.give(bytes);
+                    }
+                    next
+                })?;
+                self.steps(next)
+            }
+            Then::Chunks(parts) => match ranges.as_slice() {
+                [range] => self.fetch_chunks(&key, *range, parts),
+                _ => {
+                    let bytes = self.job.store.get_ranges(&key, &ranges)?;
+                    let bytes = bytes.ok_or_else(|| vanished(self.job.plan, &parts))?;
+                    self.decode_all(&parts, |part| bytes_of(part, &bytes))
+                }
+            },
+        }
+    }
+
+    fn fetch_chunks(&self, key: &StoreKey, range: ByteRange, parts: Vec<ChunkPart>) -> Result<(), ArrayError> {
+        let plan = self.job.plan;
+        if let [part] = parts.as_slice()
+            && self.fetch_in_place(key, range, part)?
+        {
+            return Ok(());
+        }
+        let bound = match (range.len_hint(), parts.first()) {
+            (Some(len), _) => len,
+            (None, Some(part)) => plan.bound(&part.node)?.encoded_len.upper(),
+            (None, None) => 0,
+        };
+        let mut fetched = with_scratch(|scratch| self.fetch_one(key, range, bound, scratch))?;
+        let result = match &fetched {
+            Some(bytes) => self.decode_all(&parts, |part| part.within.clone().map_or(Some(&**bytes), |within| bytes.get(within))),
+            // Inner chunks lie in a shard that was there a moment ago; other chunks may be absent.
+            None if parts.iter().any(|part| part.within.is_some()) => Err(vanished(plan, &parts)),
+            None => parts.iter().try_for_each(|part| self.job.sink.absent(plan, &part.node)),
+        };
+        if let Some(Fetched::Scratch(bytes, _)) = fetched.take() {
+            with_scratch(|scratch| scratch.give(bytes));
+        }
+        result
+    }
+
+    /// Reads a chunk that is stored as it is straight to where it belongs. `false` when it is not such a chunk.
+    fn fetch_in_place(&self, key: &StoreKey, range: ByteRange, part: &ChunkPart) -> Result<bool, ArrayError> {
+        let plan = self.job.plan;
+        let Some(tiles) = self.job.sink.tiles() else { return Ok(false) };
+        let bound = plan.bound(&part.node)?;
+        let leaves = plan.leaves(&part.node);
+        let [leaf] = leaves.as_slice() else { return Ok(false) };
+        if !bound.verbatim || part.partial || !covers_in_order(&bound, leaf) {
+            return Ok(false);
+        }
+        if part.within.as_ref().is_some_and(|within| within.len() != bound.byte_len) {
+            return Ok(false);
+        }
+        let mut tile = tiles.claim(&leaf.tile)?;
+        let Some(contiguous) = tile.as_contiguous().filter(|bytes| bytes.len() == bound.byte_len) else {
+            // The tile is claimed now, so that the chunk is decoded here.
+            let fetched = self.job.store.get(key, range)?;
+            match fetched {
+                Some(bytes) => with_scratch(|scratch| plan.decode(part, &bytes, leaf, &mut tile, scratch))?,
+                None => tile.fill(plan.chunks.fill_bytes())?,
+            }
+            return Ok(true);
+        };
+        let expected = contiguous.len();
+        match self.job.store.get_into(key, range, contiguous) {
+            Ok(Some(len)) if len == expected => {}
+            Ok(Some(len)) => return Err(plan.error(&part.node, zarr_codec_api::CodecError::size("bytes", expected, len))),
+            Ok(None) if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
+            Ok(None) => tile.fill(plan.chunks.fill_bytes())?,
+            Err(error) if error.kind() == StoreErrorKind::Parameter => {
+                let found = self.job.store.size(key)?.unwrap_or(0);
+                let found = usize::try_from(found).unwrap_or(usize::MAX);
+                return Err(plan.error(&part.node, zarr_codec_api::CodecError::size("bytes", expected, found)));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// Reads into memory that this thread reuses, where a bound on the size is known.
+    fn fetch_one(&self, key: &StoreKey, range: ByteRange, bound: u64, scratch: &mut Scratch) -> Result<Option<Fetched>, ArrayError> {
+        /// A value whose bound is larger is asked for as it is.
+        const LARGEST: u64 = 256 << 20;
+        if let Ok(len) = usize::try_from(bound)
+            && (1..=LARGEST).contains(&bound)
+        {
+            let mut bytes = scratch.take_len(len);
+            match self.job.store.get_into(key, range, &mut bytes) {
+                Ok(Some(len)) => return Ok(Some(Fetched::Scratch(bytes, len))),
+                Ok(None) => {
+                    scratch.give(bytes);
+                    return Ok(None);
+                }
+                // An encoder may have made more of a chunk than the bound expects.
+                Err(error) if error.kind() == StoreErrorKind::Parameter => scratch.give(bytes),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.job.store.get(key, range)?.map(Fetched::Bytes))
+    }
+
+    fn decode_all<'b>(&self, parts: &[ChunkPart], bytes: impl Fn(&ChunkPart) -> Option<&'b [u8]> + Sync) -> Result<(), ArrayError> {
+        let plan = self.job.plan;
+        let decode = |part: &ChunkPart| {
+            let encoded = bytes(part).ok_or_else(|| short(plan, &part.node))?;
+            with_scratch(|scratch| self.job.sink.chunk(plan, part, encoded, scratch))
+        };
+        let share = match parts {
+            [] | [_] => false,
+            [first, ..] => plan.bound(&first.node)?.byte_len.saturating_mul(parts.len()) >= SHARE,
+        };
+        if share { parts.par_iter().with_max_len(1).try_for_each(decode) } else { parts.iter().try_for_each(decode) }
+    }
+}
+
+/// Bytes of a value, in memory that is to be given back, or as the store had them.
+enum Fetched {
+    Scratch(Vec<u8>, usize),
+    Bytes(Bytes),
+}
+
+impl std::ops::Deref for Fetched {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Scratch(bytes, len) => bytes.get(..*len).unwrap_or(bytes),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+pub(crate) fn vanished(plan: &Plan, parts: &[ChunkPart]) -> ArrayError {
+    let error = || zarr_codec_api::CodecError::format("sharding_indexed", "the shard was removed while it was read");
+    match parts.first() {
+        Some(part) => plan.error(&part.node, error()),
+        None => ArrayError::parameter("an empty request"),
+    }
+}
+
+pub(crate) fn short(plan: &Plan, node: &ChunkNode) -> ArrayError {
+    plan.error(node, zarr_codec_api::CodecError::format("sharding_indexed", "the shard ends before an inner chunk that its index names"))
+}
+
+/// Reads with either kind of store, for an async caller. The result is owned until the last thread is done with it, so that dropping the
+/// future leaves nothing behind.
+pub(crate) async fn read_async(
+    plan: Arc<Plan>,
+    storage: Storage,
+    sink: Arc<dyn Sink>,
+    pool: Pool,
+    concurrency: usize,
+) -> Result<(), ArrayError> {
+    if let AnyStore::Blocking(store) = &storage.0 {
+        // The native path: all of it on the pool.
+        let (store, of_pool) = (Arc::clone(store), pool.clone());
+        let done = pool.compute(move || read_blocking(&[Job { plan: &plan, store: &*store, sink: &*sink }], &of_pool));
+        return done.await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
+    }
+    let chunks = stream::iter(0..plan.chunk_count()).map(|chunk| {
+        let (plan, storage, sink, pool) = (Arc::clone(&plan), storage.clone(), Arc::clone(&sink), pool.clone());
+        async move {
+            let mut next = vec![plan.start(chunk)?];
+            while let Some(steps) = next.pop() {
+                for node in &steps.absent {
+                    sink.absent(&plan, node)?;
+                }
+                let fetches = stream::iter(steps.fetches).map(|fetch| fetch_async(&plan, &storage, &sink, &pool, fetch));
+                let more: Vec<Steps> = fetches.buffer_unordered(concurrency).try_collect().await?;
+                next.extend(more);
+            }
+            Ok::<(), ArrayError>(())
+        }
+    });
+    chunks.buffer_unordered(concurrency).try_collect().await
+}
+
+async fn fetch_async(plan: &Arc<Plan>, storage: &Storage, sink: &Arc<dyn Sink>, pool: &Pool, fetch: Fetch) -> Result<Steps, ArrayError> {
+    let Fetch { key, ranges, then } = fetch;
+    let bytes = storage.get_ranges(&key, &ranges).await?;
+    let (plan, sink) = (Arc::clone(plan), Arc::clone(sink));
+    let work = move || match then {
+        Then::Index(node) => {
+            let encoded = bytes.as_ref().and_then(|bytes| bytes.first());
+            with_scratch(|scratch| plan.supply_index(&node, encoded.map(|bytes| &**bytes), scratch))
+        }
+        Then::Chunks(parts) => {
+            let decode = |part: &ChunkPart| match &bytes {
+                Some(bytes) => {
+                    let encoded = bytes_of(part, bytes).ok_or_else(|| short(&plan, &part.node))?;
+                    with_scratch(|scratch| sink.chunk(&plan, part, encoded, scratch))
+                }
+                None if part.within.is_some() => Err(vanished(&plan, std::slice::from_ref(part))),
+                None => sink.absent(&plan, &part.node),
+            };
+            match parts.as_slice() {
+                [] => Ok(Steps::default()),
+                [part] => decode(part).map(|()| Steps::default()),
+                parts => parts.par_iter().with_max_len(1).try_for_each(decode).map(|()| Steps::default()),
+            }
+        }
+    };
+    pool.compute(work).await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+}

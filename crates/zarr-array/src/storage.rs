@@ -1,0 +1,88 @@
+//! One face over blocking and async stores. Every call on a blocking store is done when its future is first polled.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use zarr_store_api::{AnyStore, ByteRange, Listing, StoreError, StoreKey, StorePrefix};
+
+/// Runs a future on this thread. Calls may nest: a pool thread that waits may be handed another task that waits.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    pollster::block_on(future)
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Storage(pub(crate) AnyStore);
+
+macro_rules! call {
+    ($self:ident, $capability:ident, $what:literal, $method:ident($($argument:expr),*)) => {
+        match &$self.0 {
+            AnyStore::Blocking(store) => store.$capability().ok_or_else(|| $self.lacks($what))?.$method($($argument),*),
+            AnyStore::Async(store) => store.$capability().ok_or_else(|| $self.lacks($what))?.$method($($argument),*).await,
+        }
+    };
+}
+
+impl Storage {
+    pub(crate) async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        match &self.0 {
+            AnyStore::Blocking(store) => store.get(key, range),
+            AnyStore::Async(store) => store.get(key, range).await,
+        }
+    }
+
+    pub(crate) async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        if let [range] = ranges {
+            return Ok(self.get(key, *range).await?.map(|bytes| vec![bytes]));
+        }
+        match &self.0 {
+            AnyStore::Blocking(store) => store.get_ranges(key, ranges),
+            AnyStore::Async(store) => store.get_ranges(key, ranges).await,
+        }
+    }
+
+    pub(crate) async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        match &self.0 {
+            AnyStore::Blocking(store) => store.size(key),
+            AnyStore::Async(store) => store.size(key).await,
+        }
+    }
+
+    pub(crate) async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        call!(self, as_writable, "written", set(key, value))
+    }
+
+    pub(crate) async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        match &self.0 {
+            AnyStore::Blocking(store) => {
+                let slices: Vec<&[u8]> = parts.iter().map(|part| &**part).collect();
+                store.as_writable().ok_or_else(|| self.lacks("written"))?.set_vectored(key, &slices)
+            }
+            AnyStore::Async(store) => store.as_writable().ok_or_else(|| self.lacks("written"))?.set_vectored(key, parts).await,
+        }
+    }
+
+    pub(crate) async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        call!(self, as_writable, "written", erase(key))
+    }
+
+    pub(crate) async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        call!(self, as_writable, "written", erase_prefix(prefix))
+    }
+
+    pub(crate) async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        call!(self, as_listable, "listed", list(prefix))
+    }
+
+    pub(crate) async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        call!(self, as_listable, "listed", list_dir(prefix))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn lacks(&self, what: &str) -> StoreError {
+        let message = format!("{} cannot be {what}", self.name());
+        if what == "written" { StoreError::read_only(message) } else { StoreError::unsupported(message) }
+    }
+}
