@@ -596,7 +596,7 @@ def read_with(peer, where, node, version):
         try:
             a = ts.open(spec, open=True).result()
         except ValueError as error:
-            if "field" not in str(error):
+            if 'Must specify a "field"' not in str(error):
                 raise
             # One field at a time is all it does with structs.
             fields = json.loads(str(error).split("one of: ")[1].split("]")[0] + "]")
