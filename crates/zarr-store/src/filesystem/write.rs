@@ -11,7 +11,7 @@ use zarr_store_api::{StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredVa
 use super::{Durability, FilesystemStore, means_absent, names};
 
 /// How often a write starts again because someone removed its directory meanwhile.
-const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 200;
 
 /// A file that is removed again unless it takes the place of a key.
 struct Temporary {
@@ -91,7 +91,7 @@ impl FilesystemStore {
         for _ in 0..ATTEMPTS {
             match self.try_replace(&path, parts) {
                 Step::Done => return Ok(()),
-                Step::Again => {}
+                Step::Again => std::thread::yield_now(),
                 Step::Failed(error) => {
                     let error = match error.stored() {
                         Some(_) => error,
@@ -114,7 +114,13 @@ impl FilesystemStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 new_directory = true;
                 if let Err(error) = fs::create_dir_all(dir) {
-                    return failed(error, "cannot create the directory");
+                    // Others may remove directories while they are made, and it fails in several ways.
+                    let existing = dir.ancestors().find_map(|dir| fs::metadata(dir).ok());
+                    return match error.kind() {
+                        io::ErrorKind::NotFound => Step::Again,
+                        io::ErrorKind::AlreadyExists if existing.is_some_and(|found| found.is_dir()) => Step::Again,
+                        _ => failed(error, "cannot create the directory"),
+                    };
                 }
                 match Temporary::create(dir) {
                     Ok(temporary) => temporary,

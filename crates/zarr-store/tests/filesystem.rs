@@ -1,0 +1,161 @@
+//! What is particular to files: links, foreign things in the directory, names, errors.
+
+use std::fs;
+use std::time::Duration;
+
+use zarr_store::FilesystemStore;
+use zarr_store_api::{ByteRange, ListableStore, ReadableStore, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore};
+
+fn key(text: &str) -> StoreKey {
+    StoreKey::new(text).unwrap()
+}
+
+fn prefix(text: &str) -> StorePrefix {
+    StorePrefix::new(text).unwrap()
+}
+
+fn listed(store: &FilesystemStore) -> Vec<String> {
+    store.list(&StorePrefix::root()).unwrap().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_replaced_file_is_seen_and_an_open_read_is_not_disturbed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = (FilesystemStore::new(dir.path()).unwrap(), FilesystemStore::new(dir.path()).unwrap());
+    one.set(&key("a"), "old".into()).unwrap();
+    assert_eq!(other.get(&key("a"), ByteRange::All).unwrap().as_deref(), Some(&b"old"[..]));
+    one.set(&key("a"), "newer".into()).unwrap();
+    assert_eq!(other.get(&key("a"), ByteRange::All).unwrap().as_deref(), Some(&b"newer"[..]));
+}
+
+#[test]
+fn temporary_names_are_no_keys_and_are_swept() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    store.set(&key("a/b"), "value".into()).unwrap();
+    let left = dir.path().join("a/.zarr-partial.1.2.3");
+    fs::write(&left, "half of something").unwrap();
+    fs::create_dir_all(dir.path().join(".zarr-partial.4/c")).unwrap();
+    assert_eq!(listed(&store), ["a/b"]);
+    assert!(store.list_dir(&StorePrefix::root()).unwrap().prefixes == [prefix("a")]);
+    let error = store.get(&key("a/.zarr-partial.1.2.3"), ByteRange::All).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InvalidKey);
+
+    assert_eq!(store.remove_abandoned(Duration::from_secs(3600)).unwrap(), 0);
+    assert_eq!(store.remove_abandoned(Duration::ZERO).unwrap(), 2);
+    assert!(!left.exists());
+    assert_eq!(listed(&store), ["a/b"]);
+}
+
+#[test]
+fn a_value_and_a_prefix_cannot_share_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    store.set(&key("a/b"), "value".into()).unwrap();
+    for clash in ["a", "a/b/c", "a/b/c/d"] {
+        let error = store.set(&key(clash), "other".into()).unwrap_err();
+        assert_eq!((error.kind(), error.stored()), (StoreErrorKind::InvalidKey, Some(StoredValue::Old)), "{clash}: {error}");
+    }
+    assert_eq!(listed(&store), ["a/b"]);
+    // An empty directory, on the other hand, is nothing.
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    store.set(&key("empty"), "value".into()).unwrap();
+    assert_eq!(store.size(&key("empty")).unwrap(), Some(5));
+}
+
+#[test]
+fn long_names_use_the_whole_length_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    let longest = key(&"n".repeat(255));
+    store.set(&longest, "value".into()).unwrap();
+    assert_eq!(store.size(&longest).unwrap(), Some(5));
+    let error = store.set(&key(&"n".repeat(256)), "value".into()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InvalidKey, "{error}");
+}
+
+#[test]
+fn a_path_that_is_a_file_is_no_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, "x").unwrap();
+    assert_eq!(FilesystemStore::new(path).unwrap_err().kind(), StoreErrorKind::Parameter);
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn links_are_followed_to_read_and_replaced_to_write() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        fs::write(elsewhere.path().join("chunk"), "outside").unwrap();
+        symlink(elsewhere.path(), dir.path().join("c")).unwrap();
+        symlink(elsewhere.path().join("chunk"), dir.path().join("link")).unwrap();
+        symlink(elsewhere.path().join("nothing"), dir.path().join("dangling")).unwrap();
+        assert_eq!(listed(&store), ["c/chunk", "link"]);
+        assert_eq!(store.get(&key("c/chunk"), ByteRange::Suffix(4)).unwrap().as_deref(), Some(&b"side"[..]));
+        assert_eq!(store.get(&key("dangling"), ByteRange::All).unwrap(), None);
+
+        store.set(&key("link"), "inside".into()).unwrap();
+        assert_eq!(fs::read(elsewhere.path().join("chunk")).unwrap(), b"outside");
+        store.erase_prefix(&prefix("c")).unwrap();
+        assert!(elsewhere.path().join("chunk").exists(), "erasing a prefix went through a link");
+        assert_eq!(listed(&store), ["link"]);
+    }
+
+    #[test]
+    fn links_in_circles_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.set(&key("a/b/chunk"), "value".into()).unwrap();
+        for (number, target) in ["a", ".", "a/b", ".."].into_iter().enumerate() {
+            symlink(dir.path().join(target), dir.path().join(format!("a/b/loop{number}"))).unwrap();
+        }
+        let listed = listed(&store);
+        assert!(listed.contains(&"a/b/chunk".to_owned()) && listed.len() < 20, "{listed:?}");
+    }
+
+    #[test]
+    fn a_named_pipe_is_no_value_and_does_not_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: there is no mkfifo");
+            return;
+        }
+        assert_eq!(store.get(&key("pipe"), ByteRange::All).unwrap(), None);
+        assert_eq!(store.size(&key("pipe")).unwrap(), None);
+        assert!(listed(&store).is_empty());
+    }
+
+    #[test]
+    fn names_that_are_not_text_are_not_seen() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfe")), "x").unwrap();
+        store.set(&key("a"), "value".into()).unwrap();
+        assert_eq!(listed(&store), ["a"]);
+        store.erase_prefix(&StorePrefix::root()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_one_may_not_write_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.set(&key("a/b"), "value".into()).unwrap();
+        fs::set_permissions(dir.path().join("a"), fs::Permissions::from_mode(0o555)).unwrap();
+        if fs::write(dir.path().join("a/probe"), "x").is_ok() {
+            eprintln!("skipped: permissions do not apply to this user");
+            return;
+        }
+        let error = store.set(&key("a/b"), "other".into()).unwrap_err();
+        fs::set_permissions(dir.path().join("a"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!((error.kind(), error.stored()), (StoreErrorKind::Permission, Some(StoredValue::Old)));
+        assert_eq!(store.get(&key("a/b"), ByteRange::All).unwrap().as_deref(), Some(&b"value"[..]));
+    }
+}

@@ -1,0 +1,158 @@
+//! Writers that are killed, and writers that run out of room, leave each key old or new.
+//!
+//! The writers are this test program again, started with a variable that tells it what to be.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use zarr_store::FilesystemStore;
+use zarr_store_api::{ByteRange, ListableStore, ReadableStore, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore};
+
+const ROLE: &str = "ZARR_STORE_TEST_WRITER";
+const KEYS: usize = 4;
+/// Large enough that a write takes a while.
+const LENGTH: usize = 1 << 20;
+
+fn key(number: usize) -> StoreKey {
+    StoreKey::new(format!("array/c/{number}")).unwrap()
+}
+
+/// A value that tells which generation it is of, in every byte, and is as long as it should be.
+fn value(generation: u8) -> Vec<u8> {
+    vec![generation; LENGTH + usize::from(generation)]
+}
+
+fn assert_whole(store: &FilesystemStore, number: usize) {
+    let read = store.get(&key(number), ByteRange::All).unwrap().expect("the key had a value before");
+    let generation = *read.first().expect("no value is empty");
+    assert_eq!(read.len(), LENGTH + usize::from(generation), "key {number} has a torn value");
+    assert!(read.iter().all(|byte| *byte == generation), "key {number} has a mixed value");
+}
+
+/// What the killed children do: not a test of its own.
+#[test]
+fn writer() {
+    let Ok(dir) = std::env::var(ROLE) else { return };
+    let store = FilesystemStore::new(dir).unwrap();
+    for generation in (1..=250).cycle() {
+        for number in 0..KEYS {
+            let value = value(generation);
+            match number % 2 {
+                0 => store.set(&key(number), value.into()).unwrap(),
+                _ => {
+                    let parts: Vec<&[u8]> = value.chunks(100_000).collect();
+                    store.set_vectored(&key(number), &parts).unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn start_writer(dir: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "writer"])
+        .env(ROLE, dir)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn killed_at_any_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    (0..KEYS).for_each(|number| store.set(&key(number), value(0).into()).unwrap());
+    let mut killed_while_writing = 0;
+    for round in 0..40u64 {
+        let mut child = start_writer(dir.path());
+        // Moments spread over starting up, the first write and later ones.
+        std::thread::sleep(Duration::from_micros(500 + round * 1171 % 25_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        (0..KEYS).for_each(|number| assert_whole(&store, number));
+        let keys = store.list(&StorePrefix::root()).unwrap();
+        assert_eq!(keys.len(), KEYS, "something else is listed: {keys:?}");
+        killed_while_writing += store.remove_abandoned(Duration::ZERO).unwrap();
+    }
+    // Unless most were caught at it, the test shows nothing.
+    assert!(killed_while_writing > 3, "only {killed_while_writing} writers were killed in a write");
+    println!("{killed_while_writing} of 40 writers were killed in the middle of a write");
+}
+
+/// What the child with little room does: a write that fits, one that does not.
+#[test]
+fn writer_without_room() {
+    let Ok(dir) = std::env::var(format!("{ROLE}_LIMIT")) else { return };
+    let store = FilesystemStore::new(dir).unwrap();
+    store.set(&key(0), vec![7; 1000].into()).unwrap();
+    for error in [
+        store.set(&key(1), value(9).into()).unwrap_err(),
+        store.set_vectored(&key(1), &value(9).chunks(4096).collect::<Vec<_>>()).unwrap_err(),
+        store.set(&key(2), value(9).into()).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), StoreErrorKind::NoSpace, "{error}");
+        assert_eq!(error.stored(), Some(StoredValue::Old));
+        println!("{error}");
+    }
+}
+
+fn check_out_of_room(dir: &Path, child: &mut Command) {
+    let store = FilesystemStore::new(dir).unwrap();
+    store.set(&key(1), "what was there before".into()).unwrap();
+    let output = child.env(format!("{ROLE}_LIMIT"), dir).output().unwrap();
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(store.get(&key(0), ByteRange::All).unwrap().unwrap().len(), 1000);
+    assert_eq!(store.get(&key(1), ByteRange::All).unwrap().as_deref(), Some(&b"what was there before"[..]));
+    assert_eq!(store.get(&key(2), ByteRange::All).unwrap(), None);
+    assert_eq!(store.remove_abandoned(Duration::ZERO).unwrap(), 0, "a failed write left something behind");
+}
+
+#[test]
+fn file_size_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    // 512 KiB a file at most; without the trap the kernel would kill the writer.
+    let mut child = Command::new("bash");
+    child.args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$0\" --exact writer_without_room --nocapture"]);
+    child.arg(std::env::current_exe().unwrap());
+    if !Command::new("bash").args(["-c", "ulimit -f 512"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no bash to set a limit with");
+        return;
+    }
+    check_out_of_room(dir.path(), &mut child);
+}
+
+#[test]
+fn disk_full() {
+    let dir = tempfile::tempdir().unwrap();
+    // A disk of 600 KiB, visible to the child and its check only.
+    let script = "mount -t tmpfs -o size=600k none \"$1\" && exec \"$0\" --exact disk_full_inside --nocapture";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+    command.arg(std::env::current_exe().unwrap()).arg(dir.path()).env(format!("{ROLE}_FULL"), dir.path());
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("skipped: no unshare to mount a small disk with: {error}");
+            return;
+        }
+    };
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() && !text.contains("running 1 test") {
+        eprintln!("skipped: a small disk cannot be mounted here: {}", text.trim());
+        return;
+    }
+    assert!(output.status.success(), "{text}");
+}
+
+/// Runs where the directory is a small disk of its own.
+#[test]
+fn disk_full_inside() {
+    let Ok(dir) = std::env::var(format!("{ROLE}_FULL")) else { return };
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "writer_without_room", "--nocapture"]);
+    check_out_of_room(Path::new(&dir), &mut child);
+}
