@@ -18,7 +18,7 @@ use crate::MetadataError;
 pub enum ChunkGrid {
     /// `regular`: all chunks have the same shape.
     Regular {
-        /// The shape of every chunk. A length of 0 is allowed where the array's is 0.
+        /// The shape of every chunk. No length may be 0: see [`check`](Self::check).
         chunk_shape: Vec<u64>,
     },
     /// `rectilinear`: the lengths of the chunks differ along each axis.
@@ -100,11 +100,23 @@ impl ChunkGrid {
         }
     }
 
+    /// Turns chunk lengths of 0 into 1 along the axes of length 0. Older writers left such behind;
+    /// there are no chunks, so any length describes them, and this one lets the array grow.
+    pub(crate) fn repair_empty_axes(&mut self, array_shape: &[u64]) {
+        if let Self::Regular { chunk_shape } = self {
+            for (chunk, &length) in chunk_shape.iter_mut().zip(array_shape) {
+                if *chunk == 0 && length == 0 {
+                    *chunk = 1;
+                }
+            }
+        }
+    }
+
     /// Checks that the grid can tile an array of this shape.
     ///
     /// # Errors
-    /// [`MetadataError::Inconsistent`] if the numbers of dimensions differ, if a chunk length is 0
-    /// along an axis that is not, or if the chunks of a rectilinear axis end before the array.
+    /// [`MetadataError::Inconsistent`] if the numbers of dimensions differ, if a chunk length is 0,
+    /// or if the chunks of a rectilinear axis end before the array.
     pub fn check(&self, array_shape: &[u64]) -> Result<(), MetadataError> {
         if self.rank() != array_shape.len() {
             return Err(MetadataError::inconsistent(format!(
@@ -112,6 +124,11 @@ impl ChunkGrid {
                 self.rank(),
                 array_shape.len()
             )));
+        }
+        if let Self::Regular { chunk_shape } = self
+            && let Some(axis) = chunk_shape.iter().position(|&length| length == 0)
+        {
+            return Err(MetadataError::inconsistent(format!("a chunk length of 0 along axis {axis}")));
         }
         for (axis, &length) in array_shape.iter().enumerate() {
             let Some(last) = length.checked_sub(1) else { continue };
@@ -147,11 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_length_of_zero_needs_an_axis_of_length_zero() {
-        let grid = ChunkGrid::regular([0, 4]);
-        assert_eq!(grid.check(&[0, 8]), Ok(()));
-        assert_eq!(grid.grid_shape(&[0, 8]), [0, 2]);
-        assert!(grid.check(&[1, 8]).is_err());
+    fn chunk_lengths_of_zero() {
+        let mut grid = ChunkGrid::regular([0, 4, 0]);
+        assert!(grid.check(&[0, 8, 1]).is_err());
+        assert_eq!(grid.grid_shape(&[0, 8, 1]), [0, 2, 0]);
+        grid.repair_empty_axes(&[0, 8, 1]);
+        assert_eq!(grid, ChunkGrid::regular([1, 4, 0]));
     }
 
     #[test]

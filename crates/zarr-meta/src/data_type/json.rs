@@ -5,7 +5,7 @@ use super::{DataType, MAX_ELEMENT_SIZE, StructField, TimeUnit};
 use crate::{Extension, Json, JsonObject, MetadataError, read};
 
 /// The data types that a name alone describes.
-const PLAIN: [(&str, DataType); 44] = [
+const PLAIN: [(&str, DataType); 45] = [
     ("bool", DataType::Bool),
     ("int2", DataType::Int2),
     ("int4", DataType::Int4),
@@ -24,6 +24,7 @@ const PLAIN: [(&str, DataType); 44] = [
     ("float6_e3m2fn", DataType::Float6E3M2FN),
     ("float8_e3m4", DataType::Float8E3M4),
     ("float8_e4m3", DataType::Float8E4M3),
+    ("float8_e4m3fn", DataType::Float8E4M3FN),
     ("float8_e4m3b11fnuz", DataType::Float8E4M3B11FNUZ),
     ("float8_e4m3fnuz", DataType::Float8E4M3FNUZ),
     ("float8_e5m2", DataType::Float8E5M2),
@@ -271,7 +272,7 @@ mod tests {
             let object = format!("{{\"name\":\"{}\",\"configuration\":{{}}}}", data_type.name());
             assert_eq!(parse(&object), Ok(data_type));
         }
-        assert_eq!(DataType::plain().count(), 45);
+        assert_eq!(DataType::plain().count(), 46);
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl DataType {
             | Self::UInt8
             | Self::Float8E3M4
             | Self::Float8E4M3
+            | Self::Float8E4M3FN
             | Self::Float8E4M3B11FNUZ
             | Self::Float8E4M3FNUZ
             | Self::Float8E5M2

@@ -57,6 +57,8 @@ pub enum DataType {
     Float8E3M4,
     /// `float8_e4m3`
     Float8E4M3,
+    /// `float8_e4m3fn`: not registered; tensorstore writes it.
+    Float8E4M3FN,
     /// `float8_e4m3b11fnuz`
     Float8E4M3B11FNUZ,
     /// `float8_e4m3fnuz`

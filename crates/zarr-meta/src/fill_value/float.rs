@@ -7,6 +7,8 @@ use crate::{DataType, Json, MetadataError, Number};
 enum Special {
     /// Infinities and NaN under the largest exponent, as in IEEE 754.
     Ieee,
+    /// All ones below the sign is NaN; no infinities.
+    NanAtAllOnes,
     /// Neither infinities nor NaN.
     Finite,
     /// One NaN where negative zero would be; no infinities.
@@ -26,13 +28,14 @@ pub(crate) struct Format {
 
 impl Format {
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
-        use Special::{ExponentOnly, Finite, Ieee, NanAtNegativeZero};
+        use Special::{ExponentOnly, Finite, Ieee, NanAtAllOnes, NanAtNegativeZero};
         let (exponent_bits, mantissa_bits, bias, special) = match data_type {
             DataType::Float4E2M1FN => (2, 1, 1, Finite),
             DataType::Float6E2M3FN => (2, 3, 1, Finite),
             DataType::Float6E3M2FN => (3, 2, 3, Finite),
             DataType::Float8E3M4 => (3, 4, 3, Ieee),
             DataType::Float8E4M3 => (4, 3, 7, Ieee),
+            DataType::Float8E4M3FN => (4, 3, 7, NanAtAllOnes),
             DataType::Float8E4M3B11FNUZ => (4, 3, 11, NanAtNegativeZero),
             DataType::Float8E4M3FNUZ => (4, 3, 8, NanAtNegativeZero),
             DataType::Float8E5M2 => (5, 2, 15, Ieee),
@@ -80,6 +83,7 @@ impl Format {
     fn nan(self) -> Option<u64> {
         match self.special {
             Special::Ieee => Some(self.exponent_mask() | 1 << (self.mantissa_bits - 1)),
+            Special::NanAtAllOnes => Some(self.exponent_mask() | self.mantissa_mask()),
             Special::Finite => None,
             Special::NanAtNegativeZero => Some(self.sign_bit()),
             Special::ExponentOnly => Some(self.exponent_mask()),
@@ -89,6 +93,7 @@ impl Format {
     fn is_nan(self, bits: u64) -> bool {
         match self.special {
             Special::Ieee => bits & !self.sign_bit() > self.exponent_mask(),
+            Special::NanAtAllOnes => self.nan() == Some(bits & !self.sign_bit()),
             _ => self.nan() == Some(bits),
         }
     }
@@ -98,6 +103,7 @@ impl Format {
         match self.special {
             Special::Ieee => self.exponent_mask() - 1,
             Special::Finite | Special::NanAtNegativeZero => self.exponent_mask() | self.mantissa_mask(),
+            Special::NanAtAllOnes => (self.exponent_mask() | self.mantissa_mask()) - 1,
             Special::ExponentOnly => self.exponent_mask() - 1,
         }
     }
@@ -339,6 +345,10 @@ mod tests {
             (DataType::Float64, "\"NaN\"", Some(0x7ff8_0000_0000_0000)),
             (DataType::Float64, "-0.0", Some(1 << 63)),
             (DataType::Float8E4M3, "\"NaN\"", Some(0x7c)),
+            (DataType::Float8E4M3FN, "\"NaN\"", Some(0x7f)),
+            (DataType::Float8E4M3FN, "448", Some(0x7e)),
+            (DataType::Float8E4M3FN, "500", None),
+            (DataType::Float8E4M3FN, "\"0xff\"", Some(0xff)),
             (DataType::Float8E4M3FNUZ, "\"NaN\"", Some(0x80)),
             (DataType::Float8E4M3FNUZ, "-0.0", Some(0)),
             (DataType::Float8E4M3FNUZ, "-1e-30", Some(0)),

@@ -120,7 +120,7 @@ from_integer!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
 impl From<f64> for Number {
     /// The shortest literal that reads back as the same value, with a fraction or an exponent as
-    /// Python writes it (`1.0`, `1e+20`).
+    /// Python has it: `1.0`, `1e20`.
     fn from(value: f64) -> Self {
         Self(if value.is_nan() {
             Self::NAN.into()

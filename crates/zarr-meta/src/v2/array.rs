@@ -81,7 +81,7 @@ impl ArrayMetadataV2 {
             Json::Null => Ok(None),
             other => CodecV2::parse(other).map(Some),
         };
-        let metadata = Self {
+        let mut metadata = Self {
             shape: read::required(object, "shape", read::unsigned_list)?,
             chunks: read::required(object, "chunks", read::unsigned_list)?,
             data_type: read::required(object, "dtype", DataTypeV2::parse)?,
@@ -101,6 +101,11 @@ impl ArrayMetadataV2 {
             attributes: attributes(zattrs)?,
             unknown: others(object, &KNOWN),
         };
+        let mut grid = metadata.chunk_grid();
+        grid.repair_empty_axes(&metadata.shape);
+        if let ChunkGrid::Regular { chunk_shape } = grid {
+            metadata.chunks = chunk_shape;
+        }
         metadata.check()?;
         Ok(metadata)
     }
@@ -201,8 +206,7 @@ impl ArrayMetadataV2 {
         Ok(())
     }
 
-    /// Checks that there is one chunk length per dimension, none of them 0 where the array's is
-    /// not, and that the fill value is one of the data type.
+    /// Checks that there is one chunk length per dimension, none of them 0, and that the fill value is one of the data type.
     ///
     /// # Errors
     /// The first rule broken, and where.

@@ -35,11 +35,12 @@ pub struct FieldV2 {
 }
 
 /// Data types that numpy has no letter for; tensorstore writes their names, little-endian.
-const NAMED: [DataType; 9] = [
+const NAMED: [DataType; 10] = [
     DataType::BFloat16,
     DataType::Int4,
     DataType::Float8E3M4,
     DataType::Float8E4M3,
+    DataType::Float8E4M3FN,
     DataType::Float8E4M3B11FNUZ,
     DataType::Float8E4M3FNUZ,
     DataType::Float8E5M2,

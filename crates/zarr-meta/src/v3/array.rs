@@ -89,7 +89,7 @@ impl ArrayMetadataV3 {
         check_node_type(object, "array")?;
         let unknown = ignorable(object, &KNOWN)?;
         let data_type = read::required(object, "data_type", DataType::parse)?;
-        let metadata = Self {
+        let mut metadata = Self {
             shape: read::required(object, "shape", read::unsigned_list)?,
             chunk_grid: read::required(object, "chunk_grid", ChunkGrid::parse)?,
             chunk_key_encoding: read::required(object, "chunk_key_encoding", ChunkKeyEncoding::parse)?,
@@ -104,6 +104,7 @@ impl ArrayMetadataV3 {
             data_type,
             unknown,
         };
+        metadata.chunk_grid.repair_empty_axes(&metadata.shape);
         metadata.check()?;
         Ok(metadata)
     }
