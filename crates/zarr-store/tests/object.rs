@@ -1,1 +1,124 @@
-//! To be filled.
+//! The object store adapter over `object_store`'s own store in memory.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, Result,
+};
+use tokio::runtime::Runtime;
+use zarr_conformance::store::{assert_held, check_store};
+use zarr_store::{AsyncToBlocking, ObjectStoreAdapter};
+use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, StoreKey, WritableStore};
+
+/// A store in memory that counts reads and may refuse suffix ranges, as Azure does.
+#[derive(Debug, Default)]
+struct Counting {
+    inner: InMemory,
+    reads: AtomicU64,
+    no_suffixes: bool,
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Counting")
+    }
+}
+
+#[zarr_store_api::async_trait]
+impl ObjectStore for Counting {
+    async fn put_opts(&self, path: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        self.inner.put_opts(path, payload, options).await
+    }
+
+    async fn put_multipart_opts(&self, path: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(path, options).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.no_suffixes && matches!(options.range, Some(GetRange::Suffix(_))) {
+            return Err(object_store::Error::NotSupported { source: "no suffixes here".into() });
+        }
+        self.inner.get_opts(path, options).await
+    }
+
+    fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+fn key(text: &str) -> StoreKey {
+    StoreKey::new(text).unwrap()
+}
+
+#[test]
+fn laws() {
+    let runtime = Runtime::new().unwrap();
+    let _entered = runtime.enter();
+    assert_held(&check_store(|| ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").into()));
+}
+
+#[test]
+fn laws_below_a_prefix() {
+    let make = || {
+        let inner = Arc::new(InMemory::new());
+        for sibling in ["data/arr", "data/array2/zarr.json", "other"] {
+            let path = Path::from(sibling);
+            let put = object_store::ObjectStoreExt::put(&*inner, &path, "beside".into());
+            futures::executor::block_on(put).unwrap();
+        }
+        ObjectStoreAdapter::new(inner, "memory://data/array").with_prefix(Path::from("data/array")).into()
+    };
+    assert_held(&check_store(make));
+}
+
+#[test]
+fn laws_where_suffixes_are_refused() {
+    let make = || {
+        let inner = Counting { no_suffixes: true, ..Counting::default() };
+        ObjectStoreAdapter::new(Arc::new(inner), "memory://").into()
+    };
+    assert_held(&check_store(make));
+}
+
+#[test]
+fn neighbouring_ranges_are_one_request() {
+    let inner = Arc::new(Counting::default());
+    let store = ObjectStoreAdapter::new(Arc::clone(&inner) as Arc<dyn ObjectStore>, "memory://").with_gap(100);
+    let store = AsyncToBlocking::new(store).unwrap();
+    store.set(&key("a"), vec![7; 100_000].into()).unwrap();
+    let ranges: Vec<ByteRange> = (0..50).map(|i| (i * 150..i * 150 + 60).into()).chain([(50_000..60_000).into()]).collect();
+    let before = inner.reads.load(Ordering::Relaxed);
+    let read = store.get_ranges(&key("a"), &ranges).unwrap().unwrap();
+    assert_eq!(read.iter().map(|bytes| bytes.len()).sum::<usize>(), 50 * 60 + 10_000);
+    assert_eq!(inner.reads.load(Ordering::Relaxed) - before, 2);
+}
+
+#[test]
+fn keys_that_object_stores_cannot_hold_are_refused() {
+    let store = AsyncToBlocking::new(ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://")).unwrap();
+    let error = store.set(&key("line\nbreak"), "x".into()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InvalidKey);
+    for odd in ["100%", "a b", "[x]", "~", "%2E%2E", "a\\b", "#?*"] {
+        store.set(&key(odd), odd.into()).unwrap();
+        assert_eq!(store.get(&key(odd), ByteRange::All).unwrap().as_deref(), Some(odd.as_bytes()), "{odd}");
+    }
+}
