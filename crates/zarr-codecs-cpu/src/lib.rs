@@ -13,7 +13,14 @@
 use zarr_codec_api::HostProvider;
 
 pub mod codecs;
+
+mod checksum;
 mod config;
+#[cfg(any(feature = "gzip", feature = "zlib"))]
+mod deflate;
+mod dispatch;
+mod library;
+mod swap;
 
 /// Every codec that was compiled in, as a provider named `cpu`.
 #[must_use]
