@@ -7,7 +7,8 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     for group in bytes.chunks(3) {
         let bits = group.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - group.len()));
         for position in 0..4 {
-            let symbol = ALPHABET[(bits >> (18 - 6 * position) & 63) as usize];
+            let index = usize::try_from(bits >> (18 - 6 * position) & 63).unwrap_or(0);
+            let symbol = ALPHABET.get(index).copied().unwrap_or(b'A');
             out.push(if position <= group.len() { char::from(symbol) } else { '=' });
         }
     }

@@ -65,6 +65,10 @@
 //! # Ok::<(), zarr_meta::MetadataError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 mod base64;
 mod chunk_grid;

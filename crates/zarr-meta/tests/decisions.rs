@@ -399,6 +399,15 @@ fn v2_zero_fills_any_type() {
 }
 
 #[test]
+fn v2_byte_string_fill_values_are_written_in_full() {
+    let mut array = array_v2_with(&[("dtype", "\"|S3\""), ("fill_value", "\"YWI=\"")]).unwrap();
+    let value = array.fill_value().unwrap();
+    assert_eq!(value, Some(FillValue::Fixed(b"ab\0".as_slice().into())));
+    array.set_fill_value(value.as_ref()).unwrap();
+    assert_eq!(array.fill_value, json("\"YWIA\""));
+}
+
+#[test]
 fn v2_null_fill_value_becomes_the_default() {
     let v3 = |dtype| {
         let array = array_v2_with(&[("dtype", dtype), ("fill_value", "null")]).unwrap();
@@ -482,6 +491,12 @@ fn v2_crc32c_at_the_start_is_another_codec() {
     let start = codecs_v3(&[("filters", r#"[{"id":"crc32c","location":"start"}]"#)]);
     assert!(start.ends_with(r#"{"name":"numcodecs.crc32c","configuration":{"location":"start"}}]"#));
     assert!(codecs_v3(&[("filters", r#"[{"id":"crc32c"}]"#)]).ends_with(r#"{"name":"crc32c"}]"#));
+}
+
+#[test]
+fn v2_bitround_keeps_its_numcodecs_name() {
+    let codecs = codecs_v3(&[("filters", r#"[{"id":"bitround","keepbits":5}]"#)]);
+    assert!(codecs.starts_with(r#"[{"name":"numcodecs.bitround","configuration":{"keepbits":5}}"#), "{codecs}");
 }
 
 #[test]

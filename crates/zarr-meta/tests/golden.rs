@@ -123,7 +123,11 @@ fn zarr_python_v2() {
             assert_eq!(hexadecimal(value.as_bytes()), fill, "{name}");
             let mut again = array.clone();
             again.set_fill_value(Some(&value)).unwrap();
-            assert_eq!(again.fill_value, array.fill_value, "{name}");
+            assert_eq!(again.fill_value(), Ok(Some(value)), "{name}");
+            // Byte strings are written in full.
+            if !name.starts_with('S') {
+                assert_eq!(again.fill_value, array.fill_value, "{name}");
+            }
         }
         let v3 = array.to_v3().unwrap_or_else(|error| panic!("{name}: {error}"));
         let text = v3.to_bytes().unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -56,8 +56,8 @@ const PLAIN: [(&str, DataType); 45] = [
 /// How deep `struct` types may be nested.
 pub(crate) const MAX_STRUCT_DEPTH: usize = 32;
 
-/// The most elements a sub-array may have to be written as a struct, one field each.
-pub(crate) const MAX_SUB_ARRAY: usize = 1 << 16;
+/// The most numbers that one element with sub-arrays may hold: as a struct it has a field for each.
+pub(crate) const MAX_SUB_ARRAY: usize = 1 << 20;
 
 impl DataType {
     /// All data types that have no configuration, in the order of the enum; for tables and tests.

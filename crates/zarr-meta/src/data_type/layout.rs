@@ -188,6 +188,15 @@ impl DataType {
         }
     }
 
+    /// How many numbers, strings and other parts an element consists of, saturating.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Self::Struct(fields) => fields.iter().map(|field| field.data_type.parts()).fold(0, usize::saturating_add),
+            Self::SubArray { element, shape } => count(shape).saturating_mul(element.parts()),
+            _ => 1,
+        }
+    }
+
     /// True if the size of an element stays within [`MAX_ELEMENT_SIZE`].
     pub(crate) fn size_is_sane(&self) -> bool {
         self.fixed_size().is_none_or(|size| size <= MAX_ELEMENT_SIZE)

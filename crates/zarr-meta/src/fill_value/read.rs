@@ -229,14 +229,13 @@ fn sub_array(
     dialect: Dialect,
     out: &mut Vec<u8>,
 ) -> Result<(), MetadataError> {
-    let (length, inner) = match shape.split_first() {
-        Some((length, inner)) if u64::try_from(elements.len()) == Ok(*length) => (length, inner),
+    let inner = match shape.split_first() {
+        Some((length, inner)) if u64::try_from(elements.len()) == Ok(*length) => inner,
         Some((length, _)) => {
             return Err(MetadataError::unexpected(format!("an array of {length}"), value));
         }
         None => return Err(MetadataError::unexpected("no array", value)),
     };
-    debug_assert_eq!(usize::try_from(*length), Ok(elements.len()));
     for (index, part) in elements.iter().enumerate() {
         let result = match (inner, part) {
             ([], _) => fixed(part, element, dialect, out),

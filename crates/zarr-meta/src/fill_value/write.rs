@@ -54,7 +54,8 @@ pub(super) fn write(bytes: &[u8], data_type: &DataType) -> Json {
 /// The form of version 2: base64 for bytes and structs, names for floats that are not finite.
 pub(super) fn write_v2(bytes: &[u8], data_type: &DataType, endianness: Endianness) -> Json {
     match data_type {
-        DataType::Raw { .. } => base64::encode(bytes).into(),
+        // In full: tensorstore refuses strings cut off at their padding.
+        DataType::Raw { .. } | DataType::NullTerminatedBytes { .. } => base64::encode(bytes).into(),
         DataType::Struct(_) | DataType::SubArray { .. } => {
             let mut bytes = bytes.to_vec();
             if endianness != Endianness::NATIVE {

@@ -1,6 +1,6 @@
 //! The `dtype` of version 2: numpy's type strings and structured types.
 
-use crate::data_type::{MAX_ELEMENT_SIZE, MAX_STRUCT_DEPTH, MAX_SUB_ARRAY, check_fields, sub_array_len};
+use crate::data_type::{MAX_ELEMENT_SIZE, MAX_STRUCT_DEPTH, MAX_SUB_ARRAY, check_fields};
 use crate::{DataType, Endianness, Json, MetadataError, StructField, TimeUnit, read};
 
 /// The `dtype` of a version 2 array: a data type with a byte order.
@@ -170,7 +170,11 @@ fn parse(value: &Json, depth: usize) -> Result<DataTypeV2, MetadataError> {
                 Some(DataType::Struct(fields)) => check_fields(&fields)?,
                 _ => return Err(MetadataError::unsupported("objects inside structured types")),
             }
-            let size = structured.data_type().and_then(|data_type| data_type.fixed_size());
+            let data_type = structured.data_type();
+            if data_type.as_ref().is_none_or(|data_type| data_type.parts() > MAX_SUB_ARRAY) {
+                return Err(MetadataError::unsupported(format!("elements of more than {MAX_SUB_ARRAY} parts")));
+            }
+            let size = data_type.and_then(|data_type| data_type.fixed_size());
             if size.is_none_or(|size| size > MAX_ELEMENT_SIZE) {
                 return Err(MetadataError::unsupported(format!("elements of more than {MAX_ELEMENT_SIZE} bytes")));
             }
@@ -196,9 +200,6 @@ fn parse_field(value: &Json, index: usize, depth: usize) -> Result<FieldV2, Meta
         }
         Some(shape) => read::unsigned_list(shape).map_err(|error| error.within_index(2))?,
     };
-    if sub_array_len(&shape) > MAX_SUB_ARRAY {
-        return Err(MetadataError::unsupported(format!("sub-arrays of more than {MAX_SUB_ARRAY} elements")));
-    }
     Ok(FieldV2 {
         // numpy leaves the names of the padding of aligned types empty, and reads them as this.
         name: if name.is_empty() { format!("f{index}") } else { name.clone() },
@@ -417,6 +418,7 @@ mod tests {
             r#"[["a","|O"]]"#,
             r#"[["a","<i4"],["a","<i4"]]"#,
             r#"[["a","<i4",[4294967295]]]"#,
+            r#"[["a",[["b",[["c","<i2"],["d","|u1"]],[1000]]],[2000]]]"#,
             r#"[["a","|V60000000"],["b","|V60000000"]]"#,
             r#"[[["t","a"],"<i4"]]"#,
         ] {

@@ -11,7 +11,7 @@ impl ArrayMetadataV2 {
     /// The same array in version 3: the chunks stay where they are and as they are.
     ///
     /// Column-major order becomes `transpose`. Filters and the compressor become the registered
-    /// codec of the same bytes where there is one (`zstd`, `gzip`, `blosc`, `crc32c`, `bitround`,
+    /// codec of the same bytes where there is one (`zstd`, `gzip`, `blosc`, `crc32c`,
     /// `vlen-utf8`, `vlen-bytes`), else `numcodecs.<id>` with the same configuration. The byte
     /// order becomes that of `bytes`. A null fill value becomes the default of the data type. Names
     /// of dimensions are taken from the attribute `_ARRAY_DIMENSIONS`; attributes stay unchanged.
@@ -180,7 +180,6 @@ fn translate(codec: &CodecV2, item_size: Option<usize>) -> Result<Extension, Met
             return Ok(Extension::new("crc32c"));
         }
         "vlen-utf8" | "vlen-bytes" => return Ok(Extension::new(codec.id.as_str())),
-        "bitround" => configuration.clone(),
         other => {
             let name = format!("numcodecs.{other}");
             return Ok(Extension::with_configuration(name, configuration.clone()));
