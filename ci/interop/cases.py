@@ -12,7 +12,7 @@ import numcodecs
 import numpy as np
 
 import levels
-from cover import cover
+from cover import DIRECTIONS, PEERS, Support, cover
 from dtypes import DTYPES, pack, seed_of
 
 
@@ -64,6 +64,7 @@ def main(out):
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     found, counts = cover()
+    supports = {p: Support(p) for p in PEERS}
     documents = []
     for number, case in enumerate(found):
         name = f"{number:04d}"
@@ -80,9 +81,13 @@ def main(out):
                 "element": d.canonical(case),
                 "shape": list(shape),
                 "metadata": levels.metadata(case),
+                "vacuous": levels.vacuous(case),
+                # Per peer and direction, the rule of its table that excludes the case.
+                "declared": {p: {w: supports[p].rule_for(case, w) for w in DIRECTIONS} for p in PEERS},
             }
         )
-    (out / "cases.json").write_text(json.dumps({"pairs": counts, "cases": documents}, indent=0))
+    rules = {p: supports[p].rules for p in PEERS}
+    (out / "cases.json").write_text(json.dumps({"pairs": counts, "rules": rules, "cases": documents}, indent=0))
     print(f"{len(documents)} cases")
 
 

@@ -1,0 +1,115 @@
+//! Our side of `cargo xtask interop`.
+//!
+//! ```text
+//! zarr-interop read CASES FROM REPORT    reads each case from FROM/<id>, bit by bit
+//! zarr-interop write CASES OUT REPORT    writes each case into OUT/<id>
+//! ```
+//!
+//! CASES is what `ci/interop/cases.py` made. REPORT gets a line of JSON per case, in the form of `ci/interop/peer.py`. Values are compared
+//! as little-endian bytes, so this runs on little-endian machines only.
+#![forbid(unsafe_code)]
+
+mod case;
+mod read;
+mod values;
+mod write;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use zarr_array::Options;
+use zarr_codec_api::Registry;
+
+use case::{Case, Cases};
+
+#[cfg(target_endian = "big")]
+compile_error!("the canonical form of values is little-endian");
+
+/// Why a case did not go well.
+enum Failure {
+    /// An error of ours.
+    Refuses(String),
+    /// Other values than expected.
+    Differs(String),
+    /// Nothing was written.
+    Missing,
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self::Refuses(text)
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [action, cases, arrays, report] = args.as_slice() else {
+        eprintln!("usage: zarr-interop read|write CASES ARRAYS REPORT");
+        return ExitCode::FAILURE;
+    };
+    match run(action, Path::new(cases), Path::new(arrays), Path::new(report)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("zarr-interop: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(action: &str, cases: &Path, arrays: &Path, report: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let found: Cases = serde_json::from_slice(&fs::read(cases.join("cases.json"))?)?;
+    let options = Options::new(Registry::new().with(zarr_codecs_cpu::provider()));
+    let work: fn(&Job<'_>) -> Result<(), Failure> = match action {
+        "read" => read::read,
+        "write" => write::write,
+        other => return Err(format!("no action is named {other}").into()),
+    };
+    let mut lines = BufWriter::new(File::create(report)?);
+    // A panic is a verdict on its case; where it was is part of the message.
+    panic::set_hook(Box::new(|_| ()));
+    for case in &found.cases {
+        let job = Job { case, array: arrays.join(&case.id), cases, options: &options };
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(&job)));
+        let (verdict, message) = match outcome {
+            Ok(Ok(())) => ("ok", None),
+            Ok(Err(Failure::Refuses(message))) => ("refuses", Some(message)),
+            Ok(Err(Failure::Differs(message))) => ("differs", Some(message)),
+            Ok(Err(Failure::Missing)) => ("missing", None),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                ("crashes", Some(text.unwrap_or("a panic without a message").to_owned()))
+            }
+        };
+        let mut line = serde_json::json!({"id": case.id, "verdict": verdict});
+        if let Some(message) = message {
+            line["message"] = message.into();
+        }
+        writeln!(lines, "{line}")?;
+    }
+    lines.flush()?;
+    Ok(())
+}
+
+/// One case, with what it takes to do it.
+struct Job<'a> {
+    case: &'a Case,
+    array: PathBuf,
+    cases: &'a Path,
+    options: &'a Options,
+}
+
+impl Job<'_> {
+    fn raw(&self, which: &str) -> Result<Vec<u8>, Failure> {
+        Ok(fs::read(self.cases.join(format!("{}.{which}.raw", self.case.id)))?)
+    }
+}
