@@ -165,8 +165,12 @@ impl Buffer {
     /// # Errors
     /// [`BufferErrorKind::Device`] when that work failed.
     pub fn is_idle(&self) -> Result<bool, BufferError> {
-        let hazards = self.hazards();
-        Ok(hazards.writes_done()? && hazards.reads_done()?)
+        self.hazards().done(true)
+    }
+
+    /// Whether the events are complete that such work must come after. Says nothing of calls of [`crate::enqueue`] under way.
+    pub(crate) fn events_done(&self, write: bool) -> Result<bool, BufferError> {
+        self.hazards().events_done(write)
     }
 
     /// The bytes, for the host to read.
@@ -180,7 +184,7 @@ impl Buffer {
         if hazards.guards < 0 {
             return Err(borrowed(self, "read by the host"));
         }
-        if !hazards.writes_done()? {
+        if !hazards.done(false)? {
             return Err(self.not_ready());
         }
         hazards.guards += 1;
@@ -198,14 +202,14 @@ impl Buffer {
         if hazards.guards != 0 {
             return Err(borrowed(self, "written by the host"));
         }
-        if !(hazards.writes_done()? && hazards.reads_done()?) {
+        if !hazards.done(true)? {
             return Err(self.not_ready());
         }
         hazards.guards = -1;
         Ok(HostWrite { buffer: self, pointer })
     }
 
-    fn host_pointer(&self) -> Result<NonNull<u8>, BufferError> {
+    pub(crate) fn host_pointer(&self) -> Result<NonNull<u8>, BufferError> {
         let base = self.allocation.memory.host_pointer().ok_or_else(|| {
             BufferError::new(BufferErrorKind::NotHostVisible, "the host cannot dereference these bytes; copy them to the host")
                 .on(self.device())
@@ -222,7 +226,7 @@ impl Buffer {
         self.allocation.hazards.lock()
     }
 
-    fn not_ready(&self) -> BufferError {
+    pub(crate) fn not_ready(&self) -> BufferError {
         BufferError::new(BufferErrorKind::NotReady, "work on these bytes is pending; wait for the buffer first").on(self.device())
     }
 }

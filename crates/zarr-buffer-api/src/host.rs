@@ -1,11 +1,12 @@
 use std::alloc;
 use std::any::Any;
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{
     Buffer, BufferError, BufferErrorKind, CopyAxis, Device, DeviceId, Event, EventState, Layout, Memory, Offsets, Queue, QueueId, Region,
-    copy_axes, fill_axes,
+    copy_axes, enqueue, fill_axes,
 };
 
 /// The host as a device: unified with itself. Its queues run at once, and so refuse bytes that other queues still work on
@@ -27,7 +28,7 @@ impl Device for HostDevice {
     }
 
     fn create_queue(&self) -> Result<Arc<dyn Queue>, BufferError> {
-        Ok(Arc::new(HostQueue { id: QueueId::unique() }))
+        Ok(Arc::new(HostQueue { id: QueueId::unique(), turn: Mutex::default() }))
     }
 
     fn allocate(&self, len: usize, _: &dyn Queue) -> Result<Buffer, BufferError> {
@@ -135,6 +136,8 @@ unsafe impl Memory for HostMemory {
 #[derive(Debug)]
 struct HostQueue {
     id: QueueId,
+    /// Held while work runs.
+    turn: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -180,46 +183,75 @@ impl Queue for HostQueue {
         if source.len() != destination.len() {
             return Err(BufferError::parameter(format!("copy of {} bytes to {}", source.len(), destination.len())));
         }
-        if source.shares_allocation(destination) {
-            return Err(BufferError::parameter("copy within one allocation"));
-        }
-        let read = source.host_read()?;
-        destination.host_write()?.copy_from_slice(&read);
-        Ok(())
+        self.transfer(source, 0..source.len(), destination, 0..destination.len(), |read, write| {
+            write.copy_from_slice(read);
+            Ok(())
+        })
     }
 
     fn copy_region(&self, source: &Region, destination: &Region) -> Result<(), BufferError> {
-        if source.layout.shape != destination.layout.shape || source.layout.item_size != destination.layout.item_size {
-            return Err(BufferError::parameter(format!(
-                "copy of {:?} x {} bytes to {:?} x {}",
-                source.layout.shape, source.layout.item_size, destination.layout.shape, destination.layout.item_size
-            )));
-        }
-        if source.buffer.shares_allocation(&destination.buffer) {
-            return Err(BufferError::parameter("copy within one allocation"));
+        let (from, to) = (&source.layout, &destination.layout);
+        if from.shape != to.shape || from.item_size != to.item_size {
+            let message = format!("copy of {:?} x {} bytes to {:?} x {}", from.shape, from.item_size, to.shape, to.item_size);
+            return Err(BufferError::parameter(message));
         }
         // A region's fields are public: it may have changed since it was checked.
-        source.layout.check_within(source.buffer.len())?;
-        destination.layout.check_within(destination.buffer.len())?;
-        let read = source.buffer.host_read()?;
-        let mut write = destination.buffer.host_write()?;
-        let axes = paired_axes(&destination.layout, &source.layout);
-        copy_axes(&mut write, destination.layout.offset, &read, source.layout.offset, &axes, source.layout.item_size)
+        from.check_within(source.buffer.len())?;
+        to.check_within(destination.buffer.len())?;
+        let (start, end) = (from.span()?, to.span()?);
+        self.transfer(&source.buffer, start.clone(), &destination.buffer, end.clone(), |read, write| {
+            copy_axes(write, to.offset - end.start, read, from.offset - start.start, &paired_axes(to, from), from.item_size)
+        })
     }
 
     fn fill_region(&self, destination: &Region, element: &[u8]) -> Result<(), BufferError> {
-        if element.len() != destination.layout.item_size {
-            let size = destination.layout.item_size;
-            return Err(BufferError::parameter(format!("an element of {} bytes into elements of {size}", element.len())));
+        let layout = &destination.layout;
+        if element.len() != layout.item_size {
+            return Err(BufferError::parameter(format!("an element of {} bytes into elements of {}", element.len(), layout.item_size)));
         }
-        destination.layout.check_within(destination.buffer.len())?;
-        let mut write = destination.buffer.host_write()?;
-        let axes = paired_axes(&destination.layout, &destination.layout);
-        fill_axes(&mut write, destination.layout.offset, &axes, element)
+        layout.check_within(destination.buffer.len())?;
+        let nothing = Buffer::from_vec(Vec::new());
+        self.transfer(&nothing, 0..0, &destination.buffer, 0..destination.buffer.len(), |_, write| {
+            fill_axes(write, layout.offset, &paired_axes(layout, layout), element)
+        })
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+impl HostQueue {
+    /// Runs `work` now, on bytes of `source` and of `destination`.
+    fn transfer(
+        &self,
+        source: &Buffer,
+        from: Range<usize>,
+        destination: &Buffer,
+        to: Range<usize>,
+        work: impl FnOnce(&[u8], &mut [u8]) -> Result<(), BufferError>,
+    ) -> Result<(), BufferError> {
+        let (source, destination) = (source.slice(from)?, destination.slice(to)?);
+        let (from, to) = (source.host_pointer()?, destination.host_pointer()?);
+        let end = |buffer: &Buffer| buffer.offset() + buffer.len();
+        if source.shares_allocation(&destination) && source.offset() < end(&destination) && destination.offset() < end(&source) {
+            return Err(BufferError::parameter("source and destination of a copy overlap"));
+        }
+        // In order, whichever threads enqueue.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        for (buffer, write) in [(&source, false), (&destination, true)] {
+            if !buffer.events_done(write)? {
+                return Err(buffer.not_ready());
+            }
+        }
+        enqueue(self, &[&source], &[&destination], || {
+            // SAFETY: initialised and alive by the contract of `Memory`. `enqueue` keeps out the host's writes and the work of other queues, the
+            // turn that of this queue, and the destination is elsewhere.
+            let read = unsafe { std::slice::from_raw_parts(from.as_ptr(), source.len()) };
+            // SAFETY: as above, and `enqueue` keeps out the host's reads, too.
+            let write = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), destination.len()) };
+            work(read, write)
+        })
     }
 }
 
@@ -231,4 +263,65 @@ fn paired_axes(destination: &Layout, source: &Layout) -> Vec<CopyAxis<'static>> 
         .zip(strides)
         .map(|(&len, (&to, &from))| CopyAxis { len, destination: Offsets::Stride(to), source: Offsets::Stride(from) })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(buffer: &Buffer) -> Region {
+        Region::new(buffer.clone(), Layout::contiguous(&[buffer.len()], 1).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn memory_is_aligned_and_zero() {
+        let queue = HostDevice.create_queue().unwrap();
+        for len in [0, 1, 1000, 9 << 20] {
+            let buffer = HostDevice.allocate(len, &*queue).unwrap();
+            assert!(len == 0 || buffer.address() % 256 == 0);
+            assert!(buffer.host_read().unwrap().iter().all(|&byte| byte == 0));
+        }
+        assert_eq!(HostDevice.allocate_staging(usize::MAX).unwrap_err().kind, BufferErrorKind::OutOfMemory);
+        assert_eq!(HostDevice.allocate_staging(isize::MAX as usize - 4096).unwrap_err().kind, BufferErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn a_vector_with_room_to_spare_is_freed_as_it_was_made() {
+        let mut bytes = Vec::with_capacity(100);
+        bytes.push(1);
+        let buffer = Buffer::from_vec(bytes);
+        assert_eq!(&*buffer.host_read().unwrap(), &[1]);
+        drop(Buffer::from_vec(Vec::with_capacity(7)));
+        drop(Buffer::from_vec(Vec::new()));
+    }
+
+    #[test]
+    fn copies_within_one_allocation_must_not_overlap() {
+        let queue = HostDevice.create_queue().unwrap();
+        let buffer = Buffer::from_vec((0..8).collect());
+        let part = |start, end| buffer.slice(start..end).unwrap();
+        queue.copy(&part(0, 4), &part(4, 8)).unwrap();
+        assert_eq!(&*buffer.host_read().unwrap(), &[0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(queue.copy(&part(0, 4), &part(3, 7)).unwrap_err().kind, BufferErrorKind::Parameter);
+    }
+
+    #[test]
+    fn threads_share_an_allocation() {
+        let output = Buffer::from_vec(vec![0; 4096]);
+        let common = HostDevice.create_queue().unwrap();
+        std::thread::scope(|scope| {
+            for index in 0..4u8 {
+                let (output, common) = (&output, &common);
+                scope.spawn(move || {
+                    let own = HostDevice.create_queue().unwrap();
+                    let queue = if index < 2 { &own } else { common };
+                    let start = usize::from(index) * 1024;
+                    let part = whole(&output.slice(start..start + 1024).unwrap());
+                    (0..200).for_each(|_| queue.fill_region(&part, &[index]).unwrap());
+                });
+            }
+        });
+        let expected: Vec<u8> = (0..4096).map(|position| (position / 1024) as u8).collect();
+        assert_eq!(*output.host_read().unwrap(), *expected);
+    }
 }

@@ -311,4 +311,48 @@ mod tests {
         drop(writer);
         assert_eq!(output, [0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
     }
+
+    #[test]
+    fn odd_tiles_and_layouts_do_no_harm() {
+        let mut output = vec![0u8; 8];
+        // Nothing bounds the strides of a layout without elements.
+        let empty = Layout { offset: 8, shape: vec![0, 5], strides: vec![isize::MAX, isize::MIN], item_size: 1 };
+        let axes = vec![AxisTiles::Ranges(vec![0..0]), AxisTiles::Lists(vec![vec![4, 2], vec![0]])];
+        let writer = TileWriter::new(&mut output, empty, axes).unwrap();
+        let mut tile = writer.claim(&[0, 0]).unwrap();
+        tile.fill(&[1]).unwrap();
+        tile.copy_from(&[], 0, &[Offsets::Stride(1), Offsets::Stride(1)]).unwrap();
+        assert_eq!(tile.as_contiguous(), Some(&mut [][..]));
+        assert!(writer.claim(&[usize::MAX, usize::MAX]).is_err());
+        assert!(writer.claim(&[0]).is_err());
+
+        // Lists may leave positions out, run backwards and be empty; negative strides run backwards, too.
+        let backwards = Layout { offset: 6, shape: vec![4], strides: vec![-2], item_size: 2 };
+        let writer = TileWriter::new(&mut output, backwards, vec![AxisTiles::Lists(vec![vec![3, 0], vec![], vec![2]])]).unwrap();
+        writer.claim(&[0]).unwrap().copy_from(&[1, 2, 3, 4], 0, &[Offsets::Stride(2)]).unwrap();
+        writer.claim(&[1]).unwrap().fill(&[9, 9]).unwrap();
+        let mut tile = writer.claim(&[2]).unwrap();
+        assert!(tile.copy_from(&[7], 0, &[Offsets::Stride(0)]).is_err());
+        assert!(tile.copy_from(&[7, 8], 1, &[Offsets::List(&[-1])]).is_ok());
+        assert_eq!(output, [1, 2, 7, 8, 0, 0, 3, 4]);
+    }
+
+    #[test]
+    fn a_single_element_is_one_tile() {
+        let mut output = vec![0u8; 4];
+        let layout = Layout { offset: 1, shape: vec![], strides: vec![], item_size: 2 };
+        let writer = TileWriter::new(&mut output, layout, vec![]).unwrap();
+        writer.claim(&[]).unwrap().as_contiguous().unwrap().copy_from_slice(&[5, 6]);
+        assert!(writer.claim(&[]).is_err());
+        assert_eq!(output, [0, 5, 6, 0]);
+    }
+
+    #[test]
+    fn more_tiles_than_memory_can_note_are_refused() {
+        let mut output = vec![0u8; 1];
+        let layout = Layout { offset: 0, shape: vec![1; 5], strides: vec![1; 5], item_size: 1 };
+        // Empty tiles cost nothing in the output, and 2^60 bits all the same.
+        let axes = vec![AxisTiles::Ranges(vec![0..0; 1 << 12]); 5];
+        assert_eq!(TileWriter::new(&mut output, layout, axes).unwrap_err().kind, BufferErrorKind::OutOfMemory);
+    }
 }

@@ -1,5 +1,21 @@
-//! Laws that every Zarr codec, store and device must hold
+//! Laws that every Zarr codec, store and device must hold.
+//!
+//! A downstream author calls one function with a codec, a store or a device of their own, and learns whether it fits:
+//!
+//! * [`device`]: allocation, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
+//! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
+//! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
+//!
+//! Cases are data with stable ids, subjects are traits, and no test framework is inside: [`device::check`] gives a [`Report`], `assert_conforms`
+//! panics on it.
+//!
+//! This crate implements no codec, no store and no real device, and has no test vectors. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
+#![deny(unsafe_code)]
+
+pub mod device;
+pub mod store;
+mod suite;
 #[cfg(feature = "toy")]
 pub mod toy;
 
-pub mod store;
+pub use suite::{Case, Outcome, Report, Subject};

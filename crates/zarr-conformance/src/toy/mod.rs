@@ -28,6 +28,7 @@
 
 mod counters;
 mod device;
+#[expect(unsafe_code, reason = "host-visible bytes that the thread of a queue uses")]
 mod memory;
 mod queue;
 mod segment;

@@ -1,0 +1,181 @@
+//! What all laws share: cases as data, subjects as traits, outcomes. No test framework.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use zarr_buffer_api::{BufferError, BufferErrorKind};
+use zarr_codec_api::{CodecError, CodecErrorKind};
+
+/// Something that laws are checked on.
+pub trait Subject {
+    /// What a report calls it.
+    fn name(&self) -> String;
+
+    /// The beginnings of the ids of cases that it does not claim to support. Only there does [`Outcome::Unsupported`] count; elsewhere it
+    /// is a failure. A case that passes although it is declared here is a failure, too.
+    fn unsupported(&self) -> &[String] {
+        &[]
+    }
+}
+
+/// One law, on one input.
+pub struct Case<S: ?Sized> {
+    id: String,
+    says: &'static str,
+    check: Box<Check<S>>,
+}
+
+type Check<S> = dyn Fn(&S) -> Result<(), Broken> + Send + Sync;
+
+impl<S: ?Sized> Case<S> {
+    pub(crate) fn new(id: impl Into<String>, says: &'static str, check: impl Fn(&S) -> Result<(), Broken> + Send + Sync + 'static) -> Self {
+        Self { id: id.into(), says, check: Box::new(check) }
+    }
+
+    /// The same from version to version.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The law, in a sentence.
+    pub fn says(&self) -> &'static str {
+        self.says
+    }
+}
+
+impl<S: ?Sized> fmt::Debug for Case<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id, self.says)
+    }
+}
+
+impl<S: Subject + ?Sized> Case<S> {
+    /// Checks the law. A panic is a failure.
+    pub fn run(&self, subject: &S) -> Outcome {
+        let declared = subject.unsupported().iter().any(|start| self.id.starts_with(start.as_str()));
+        let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject))).unwrap_or_else(|panic| {
+            let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(Broken::Failed(format!("panicked: {}", message.unwrap_or("no message"))))
+        });
+        match broken {
+            Ok(()) if declared => Outcome::Fail("declared as unsupported, and yet it works".into()),
+            Ok(()) => Outcome::Pass,
+            Err(Broken::Unsupported(message)) if declared => Outcome::Unsupported(message),
+            Err(Broken::Unsupported(message)) => Outcome::Fail(format!("not declared as unsupported: {message}")),
+            Err(Broken::Failed(message)) => Outcome::Fail(message),
+        }
+    }
+}
+
+/// How a case went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The law holds.
+    Pass,
+    /// It does not; what was expected and what was found.
+    Fail(String),
+    /// The subject cannot do this, and said so before.
+    Unsupported(String),
+}
+
+/// The outcomes of all cases on one subject.
+#[derive(Debug, Clone)]
+#[must_use = "a report that nobody looks at hides failures"]
+pub struct Report {
+    /// The subject's name.
+    pub subject: String,
+    /// Ids of cases and their outcomes, in the order in which they ran.
+    pub outcomes: Vec<(String, Outcome)>,
+}
+
+impl Report {
+    /// Runs every case on `subject`.
+    pub fn of<S: Subject + ?Sized>(subject: &S, cases: &[Case<S>]) -> Self {
+        let outcomes = cases.iter().map(|case| (case.id.clone(), case.run(subject))).collect();
+        Self { subject: subject.name(), outcomes }
+    }
+
+    /// Ids of the cases that failed, with their messages.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.outcomes.iter().filter_map(|(id, outcome)| match outcome {
+            Outcome::Fail(message) => Some((id.as_str(), message.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Whether no case failed.
+    pub fn conforms(&self) -> bool {
+        self.failures().next().is_none()
+    }
+
+    /// Panics with all failures if there are any.
+    #[track_caller]
+    pub fn assert_conforms(&self) {
+        assert!(self.conforms(), "{self}");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let failures = self.failures().count();
+        writeln!(f, "{}: {failures} of {} cases failed", self.subject, self.outcomes.len())?;
+        for (id, message) in self.failures() {
+            writeln!(f, "  {id}: {message}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a check ended early.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    Failed(String),
+    Unsupported(String),
+}
+
+impl From<BufferError> for Broken {
+    fn from(error: BufferError) -> Self {
+        match error.kind {
+            BufferErrorKind::Unsupported => Self::Unsupported(error.to_string()),
+            _ => Self::Failed(format!("unexpected error: {error}")),
+        }
+    }
+}
+
+impl From<CodecError> for Broken {
+    fn from(error: CodecError) -> Self {
+        match error.kind() {
+            CodecErrorKind::Unsupported => Self::Unsupported(error.to_string()),
+            _ => Self::Failed(format!("unexpected error: {error}")),
+        }
+    }
+}
+
+/// Ends a check with a failure unless something holds.
+macro_rules! ensure {
+    ($holds:expr, $($message:tt)+) => {
+        if !$holds {
+            return Err($crate::suite::Broken::Failed(format!($($message)+)));
+        }
+    };
+}
+
+pub(crate) use ensure;
+
+/// Fails unless the bytes are the same; says where they first differ.
+pub(crate) fn ensure_same(what: &str, found: &[u8], expected: &[u8]) -> Result<(), Broken> {
+    ensure!(found.len() == expected.len(), "{what}: {} bytes, expected {}", found.len(), expected.len());
+    if let Some(at) = found.iter().zip(expected).position(|(found, expected)| found != expected) {
+        return Err(Broken::Failed(format!("{what}: byte {at} is {:#04x}, expected {:#04x}", found[at], expected[at])));
+    }
+    Ok(())
+}
+
+/// Fails unless the call was refused with the right blame.
+pub(crate) fn ensure_refused<T>(what: &str, kind: BufferErrorKind, result: Result<T, BufferError>) -> Result<(), Broken> {
+    match result {
+        Ok(_) => Err(Broken::Failed(format!("{what} was accepted"))),
+        Err(error) if error.kind == kind => Ok(()),
+        Err(error) => Err(Broken::Failed(format!("{what} was refused as {:?} ({error}), expected {kind:?}", error.kind))),
+    }
+}
