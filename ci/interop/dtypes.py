@@ -34,6 +34,11 @@ class DType:
         return self.np is None
 
     @property
+    def narrow(self):
+        """Whether numpy keeps the sign of a byte's worth of integer in fewer bits."""
+        return self.name in ("int2", "int4")
+
+    @property
     def size(self):
         return None if self.variable else self.np.itemsize
 
@@ -389,11 +394,15 @@ def pack(dtype, values):
     """Elements as one canonical byte string."""
     if dtype.variable:
         return b"".join(struct.pack("<I", len(v)) + v for v in values)
+    if dtype.narrow:
+        values = np.asarray(values).astype(np.int8)
     return np.ascontiguousarray(values).tobytes()
 
 
 def unpack(dtype, raw, shape):
     """The inverse of `pack`: an array of `np`, or a flat list of bytes."""
+    if dtype.narrow:
+        return np.frombuffer(raw, np.int8).astype(dtype.np).reshape(shape)
     if not dtype.variable:
         return np.frombuffer(raw, np.uint8).view(dtype.np).reshape(shape) if raw else np.zeros(shape, dtype.np)
     out, at = [], 0
@@ -415,7 +424,7 @@ def from_numpy(dtype, array):
     array = np.asarray(array)
     if array.dtype.newbyteorder("<") != dtype.np:
         raise TypeError(f"the array has data type {array.dtype}, not {dtype.np}")
-    return to_order(array, dtype.np).tobytes()
+    return pack(dtype, to_order(array, dtype.np))
 
 
 def to_order(array, target):

@@ -133,8 +133,8 @@ impl Format {
         let sign = if value.is_sign_negative() { self.sign_bit() } else { 0 };
         if value == 0.0 {
             return match self.special {
-                Special::ExponentOnly => None,
-                Special::NanAtNegativeZero => Some(0),
+                // TensorStore writes the least value, which has all bits clear, as 0.0.
+                Special::ExponentOnly | Special::NanAtNegativeZero => Some(0),
                 _ => Some(sign),
             };
         }
@@ -152,7 +152,7 @@ impl Format {
         // With the implicit bit in `rounded`, adding it to the exponent field carries by itself.
         let field = u64::try_from(leading.max(least) - least).unwrap_or(0);
         let magnitude = match self.special {
-            Special::ExponentOnly if rounded == 0 => return None,
+            Special::ExponentOnly if rounded == 0 => 0,
             Special::ExponentOnly => field + rounded - 1,
             _ => (field << self.mantissa_bits) + rounded,
         };
@@ -362,7 +362,7 @@ mod tests {
             (DataType::Float8E8M0FNU, "1", Some(127)),
             (DataType::Float8E8M0FNU, "3", Some(129)),
             (DataType::Float8E8M0FNU, "2.9", Some(128)),
-            (DataType::Float8E8M0FNU, "0", None),
+            (DataType::Float8E8M0FNU, "0", Some(0)),
             (DataType::Float8E8M0FNU, "-1", None),
             (DataType::Float4E2M1FN, "6", Some(7)),
             (DataType::Float4E2M1FN, "-0.5", Some(9)),

@@ -35,9 +35,11 @@ pub struct FieldV2 {
 }
 
 /// Data types that numpy has no letter for; tensorstore writes their names, little-endian.
-const NAMED: [DataType; 10] = [
+const NAMED: [DataType; 12] = [
     DataType::BFloat16,
+    DataType::Int2,
     DataType::Int4,
+    DataType::Float4E2M1FN,
     DataType::Float8E3M4,
     DataType::Float8E4M3,
     DataType::Float8E4M3FN,
