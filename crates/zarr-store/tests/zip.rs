@@ -87,10 +87,7 @@ fn not_an_archive() {
 #[test]
 fn a_changed_value_is_noticed() {
     let mut bytes = vector!("stored").to_vec();
-    let at = bytes
-        .windows(4)
-        .position(|window| window == b"arr_")
-        .unwrap_or_else(|| bytes.windows(8).position(|window| window == b"\"zarr_fo").unwrap());
+    let at = bytes.windows(8).position(|window| window == b"\"zarr_fo").unwrap();
     bytes[at + 1] ^= 1;
     let archive = open(&bytes).unwrap();
     let error = archive.get(&key("array/zarr.json"), ByteRange::All).unwrap_err();

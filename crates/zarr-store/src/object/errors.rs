@@ -67,16 +67,11 @@ fn is_transient(error: &Theirs) -> bool {
     })
 }
 
-/// The status a server answered with, where `object_store` gives it away.
-#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+/// The status a server answered with. `object_store` gives it away in text only.
+#[cfg(feature = "remote")]
 fn status(cause: &(dyn Error + 'static)) -> Option<u16> {
-    let error = cause.downcast_ref::<object_store::retry::RetryError>()?;
-    error.status().map(|status| status.as_u16())
-}
-
-#[cfg(all(feature = "remote", not(any(feature = "s3", feature = "gcs", feature = "azure"))))]
-fn status(_: &(dyn Error + 'static)) -> Option<u16> {
-    None
+    let text = cause.to_string();
+    text.strip_prefix("Server returned non-2xx status code: ")?.get(..3)?.parse().ok()
 }
 
 #[cfg(not(feature = "remote"))]

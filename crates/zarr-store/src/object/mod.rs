@@ -23,6 +23,8 @@ const LARGEST_SINGLE_PUT: usize = 1 << 30;
 const PART: usize = 64 << 20;
 /// Requests under way at once for one call.
 const CONCURRENCY: usize = 10;
+/// The largest offset that is sent to a server.
+const LARGEST_OFFSET: u64 = i64::MAX as u64;
 /// Ranges of one call that lie this close together are asked for as one. Small, as whoever plans
 /// a read has joined ranges already as far as it pays.
 const GAP: u64 = 16 << 10;
@@ -66,7 +68,7 @@ pub struct ObjectStoreAdapter {
     gap: u64,
     /// Set once the backend has refused a suffix range.
     no_suffixes: AtomicBool,
-    /// Set once the backend has answered a range with the whole value.
+    /// Set once the backend has shown that it ignores ranges.
     no_ranges: AtomicBool,
 }
 
@@ -171,8 +173,11 @@ impl ObjectStoreAdapter {
         let wanted = match range {
             ByteRange::All | ByteRange::From(0) => None,
             _ if self.no_ranges.load(Ordering::Relaxed) => None,
+            // Servers take offsets for signed integers. Nothing stored is that long.
+            ByteRange::Suffix(length) if length > LARGEST_OFFSET => None,
+            ByteRange::Bounded { start, end } if end > LARGEST_OFFSET => Some(GetRange::Offset(start.min(LARGEST_OFFSET))),
             ByteRange::Bounded { start, end } => Some(GetRange::Bounded(start..end)),
-            ByteRange::From(start) => Some(GetRange::Offset(start)),
+            ByteRange::From(start) => Some(GetRange::Offset(start.min(LARGEST_OFFSET))),
             ByteRange::Suffix(length) => Some(GetRange::Suffix(length)),
         };
         let partial = wanted.is_some();
@@ -184,15 +189,17 @@ impl ObjectStoreAdapter {
                 let Some(size) = self.head(path).await? else { return Ok(None) };
                 Box::pin(self.begin(path, range.resolve(size)?.into())).await
             }
-            Err(error) if partial && is_not_partial(&error) => {
+            Err(error) if partial && (is_not_partial(&error) || is_unsupported(&error)) => {
                 self.no_ranges.store(true, Ordering::Relaxed);
                 Box::pin(self.begin(path, range)).await
             }
             Err(error) if partial && matches!(error, object_store::Error::Generic { .. }) => {
-                // Backends differ in how they refuse ranges that begin at the end, or past it.
+                // Backends differ in how they refuse ranges that begin at the end, or past it, and
+                // suffixes longer than the value.
                 let Some(size) = self.head(path).await? else { return Ok(None) };
                 match range.resolve(size)? {
                     bounds if bounds.is_empty() => Ok(Some(Part::empty(path))),
+                    bounds if suffix => Box::pin(self.begin(path, bounds.into())).await,
                     _ => Err(from_object_store(error, "cannot read")),
                 }
             }

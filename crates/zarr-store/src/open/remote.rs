@@ -45,9 +45,9 @@ macro_rules! configure {
     ($builder:expr, $options:expr) => {{
         let mut builder = $builder;
         for (name, value) in &$options.settings {
-            let key = name.to_ascii_lowercase().parse().map_err(|error| {
+            let key = name.to_ascii_lowercase().parse().map_err(|error: object_store::Error| {
                 let message = format!("there is no setting `{name}` for this kind of store");
-                StoreError::new(StoreErrorKind::Parameter, message).with_source::<object_store::Error>(error)
+                StoreError::new(StoreErrorKind::Parameter, message).with_source(error)
             })?;
             builder = builder.with_config(key, value);
         }

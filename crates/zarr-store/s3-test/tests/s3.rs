@@ -1,0 +1,135 @@
+//! `s3://` over s3s-fs, a real S3 server (with signatures, listings, multipart uploads) on files.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use object_store::RetryConfig;
+use object_store::aws::AmazonS3Builder;
+use object_store::path::Path;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use zarr_conformance::store::{Verdict, assert_held, check_store};
+use zarr_store::{AsyncToBlocking, ObjectStoreAdapter, OpenOptions, open_url};
+use zarr_store_api::{AnyStore, ByteRange, ReadableStore, Store, StoreErrorKind, StoreKey};
+
+/// A server with one bucket, `bucket`.
+struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    _files: TempDir,
+}
+
+impl Server {
+    fn start(key: Option<(&str, &str)>) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        std::fs::create_dir(files.path().join("bucket")).unwrap();
+        let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(files.path()).unwrap());
+        if let Some((id, secret)) = key {
+            service.set_auth(SimpleAuth::from_single(id, secret));
+        }
+        let service = service.build();
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                // Small answers wait for each other otherwise.
+                socket.set_nodelay(true).unwrap();
+                let service = service.clone();
+                tokio::spawn(async move { Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service).await });
+            }
+        });
+        Self { runtime, address, _files: files }
+    }
+
+    fn options(&self) -> OpenOptions {
+        OpenOptions::write().with("endpoint", format!("http://{}", self.address)).with("allow_http", "true")
+    }
+
+    fn open(&self, prefix: &str) -> AnyStore {
+        let options = self.options().with("access_key_id", "key").with("secret_access_key", "secret");
+        open_url(&format!("s3://bucket/{prefix}"), &options).unwrap()
+    }
+}
+
+fn blocking(any: AnyStore) -> AsyncToBlocking<Arc<dyn zarr_store_api::AsyncStore>> {
+    match any {
+        AnyStore::Async(store) => AsyncToBlocking::new(store).unwrap(),
+        AnyStore::Blocking(_) => panic!("S3 is async by nature"),
+    }
+}
+
+/// Laws that this server cannot keep, as it takes names for paths of files.
+const NOT_ON_FILES: [(&str, &str); 2] = [
+    ("read/prefix-is-no-key", "a directory is neither there nor missing"),
+    ("write/erase", "a directory cannot be erased as if it were missing"),
+];
+
+#[test]
+fn laws() {
+    let server = Server::start(Some(("key", "secret")));
+    let _entered = server.runtime.enter();
+    let mut number = 0;
+    let make = || {
+        number += 1;
+        // As `open_url` makes it, but without repeating what failed.
+        let s3 = AmazonS3Builder::new()
+            .with_bucket_name("bucket")
+            .with_endpoint(format!("http://{}", server.address))
+            .with_allow_http(true)
+            .with_access_key_id("key")
+            .with_secret_access_key("secret")
+            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
+            .build();
+        ObjectStoreAdapter::new(Arc::new(s3.unwrap()), "s3://bucket").with_prefix(Path::from(format!("some/where/{number}"))).into()
+    };
+    // The first store installs the TLS implementation, which the client wants even without TLS.
+    server.open("");
+    let (excused, held): (Vec<_>, Vec<_>) =
+        check_store(make).into_iter().partition(|outcome| NOT_ON_FILES.iter().any(|(id, _)| *id == outcome.id));
+    assert_held(&held);
+    for outcome in excused {
+        println!("excused: {outcome:?}");
+        assert!(matches!(outcome.verdict, Verdict::Broken(_)), "{} holds by now: take it off the list", outcome.id);
+    }
+}
+
+#[test]
+fn the_root_of_a_bucket() {
+    let server = Server::start(Some(("key", "secret")));
+    let store = blocking(server.open(""));
+    let key = StoreKey::new("a/b").unwrap();
+    let writable = store.as_writable().unwrap();
+    writable.set_vectored(&key, &[b"one ", b"two"]).unwrap();
+    assert_eq!(store.get(&key, ByteRange::Suffix(3)).unwrap().as_deref(), Some(&b"two"[..]));
+    let listing = store.as_listable().unwrap().list_dir(&"".parse().unwrap()).unwrap();
+    assert_eq!(listing.prefixes.len(), 1);
+}
+
+#[test]
+fn wrong_credentials_are_no_missing_keys() {
+    let server = Server::start(Some(("key", "secret")));
+    let options = server.options().with("access_key_id", "key").with("secret_access_key", "wrong");
+    let store = blocking(open_url("s3://bucket/x", &options).unwrap());
+    let error = store.get(&StoreKey::new("a").unwrap(), ByteRange::All).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Permission, "{error}");
+}
+
+#[test]
+fn without_credentials_requests_are_not_signed() {
+    let credentials = ["ACCESS_KEY_ID", "WEB_IDENTITY_TOKEN_FILE", "CONTAINER_CREDENTIALS_RELATIVE_URI", "SKIP_SIGNATURE"];
+    if let Some(name) = credentials.into_iter().find(|name| std::env::var_os(format!("AWS_{name}")).is_some()) {
+        eprintln!("skipped: AWS_{name} is set in the environment");
+        return;
+    }
+    let server = Server::start(None);
+    let store = blocking(open_url("s3://bucket/x", &server.options()).unwrap());
+    let key = StoreKey::new("a").unwrap();
+    store.as_writable().unwrap().set(&key, "open to all".into()).unwrap();
+    assert_eq!(store.size(&key).unwrap(), Some(11));
+}
