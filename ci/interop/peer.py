@@ -248,9 +248,7 @@ class Numcodecs:
             if data is None:
                 fill = d.fill(case["levels"]["fill"])
                 if d.variable:
-                    value = fill.decode() if d.kind == "string" else fill
-                    for i in np.ndindex(out[where].shape):
-                        out[where][i] = value
+                    out[where] = fill.decode() if d.kind == "string" else fill
                 else:
                     out[where] = dtypes.to_order(np.frombuffer(fill, d.np), dt).reshape((1,) * out.ndim)
                 continue

@@ -3,11 +3,21 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+mod api;
+mod deps;
+mod fuzz;
 mod interop;
+mod tool;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
 tasks:
+  check-deps                    check which crate depends on what
+  api [--check]                 list the public items of the contract crates in ci/api, or compare
+  fuzz [--seconds N] [--target T] [--seeds]
+                                fuzz every target, or one, for N seconds each; or make the seeds anew
   interop [--record] [--keep]   read what other implementations write, and have them read what we write";
 
 fn main() -> ExitCode {
@@ -17,6 +27,13 @@ fn main() -> ExitCode {
         None => ("", &[][..]),
     };
     let result = match task {
+        "check-deps" if rest.is_empty() => deps::check(&workspace_root()),
+        "api" => match rest {
+            [] => api::run(&workspace_root(), false),
+            [flag] if flag == "--check" => api::run(&workspace_root(), true),
+            _ => Err(USAGE.into()),
+        },
+        "fuzz" => fuzz::run(&workspace_root(), rest),
         "interop" => interop::run(rest),
         _ => Err(USAGE.into()),
     };

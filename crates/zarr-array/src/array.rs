@@ -283,7 +283,7 @@ impl Array {
     }
 
     /// Reads into `output`, or into fresh memory if it is empty.
-    async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
+    pub(crate) async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
         let layout = plan.output_layout()?;
         let output = if output.is_empty() { fresh::<u8>(layout.span()?.len())? } else { output };
         let tiles = Arc::new(OwnedTiles::new(output, layout, plan.tiles())?);
@@ -343,7 +343,7 @@ impl Array {
         self.write_owned(plan, OwnedData::Fixed(data)).await
     }
 
-    async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
+    pub(crate) async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
         write_async(Arc::new(plan), self.storage.clone(), data, self.empty(), self.options.pool.clone(), self.options.concurrency).await
     }
 
@@ -548,8 +548,14 @@ impl Array {
         crate::explain::explain(self)
     }
 
-    fn empty(&self) -> Empty {
-        Empty { keep: self.options.write_empty_chunks }
+    pub(crate) fn keys(&self) -> &ChunkKeys {
+        &self.keys
+    }
+
+    pub(crate) fn empty(&self) -> Empty {
+        // Where version 2 has no fill value, nothing says what an absent chunk holds: each reader fills in its own.
+        let undefined = matches!(&*self.stored, StoredMetadata::ArrayV2(array) if array.fill_value.is_null());
+        Empty { keep: self.options.write_empty_chunks || undefined }
     }
 
     fn check_fixed(&self) -> Result<(), ArrayError> {
