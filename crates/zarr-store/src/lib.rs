@@ -2,14 +2,14 @@
 //!
 //! | feature | store | native path | reads | writes | lists |
 //! |---|---|---|---|---|---|
-//! | `memory` | [`MemoryStore`] | blocking | yes | yes | yes |
-//! | `filesystem` | [`FilesystemStore`] | blocking | yes | yes | yes |
-//! | `zip` | [`ZipStore`] | blocking | yes | new archives | yes |
-//! | `object-store` | [`ObjectStoreAdapter`] over any `object_store` | async | yes | yes | yes |
+//! | `memory` | `MemoryStore` | blocking | yes | yes | yes |
+//! | `filesystem` | `FilesystemStore` | blocking | yes | yes | yes |
+//! | `zip` | `ZipStore` | blocking | yes | new archives | yes |
+//! | `object-store` | `ObjectStoreAdapter` over any `object_store` | async | yes | yes | yes |
 //!
 //! `memory`, `filesystem` and `zip` are on by default. `s3`, `gcs`, `azure` and `http` bring a
 //! network client each and teach [`open_url`] their schemes. `tokio` brings the adapters
-//! [`AsyncToBlocking`] and [`BlockingToAsync`]; `test-util` brings [`FaultyStore`], which fails on
+//! `AsyncToBlocking` and `BlockingToAsync`; `test-util` brings `FaultyStore`, which fails on
 //! purpose.
 //!
 //! The wrappers [`ReadOnly`], [`Prefix`] and [`Metrics`] stand over any store, blocking or async.
@@ -18,6 +18,7 @@
 //! it does not know what the bytes mean (that is `zarr-array`). Nothing is cached.
 //!
 //! ```
+//! # #[cfg(feature = "memory")] {
 //! use zarr_store::{MemoryStore, Metrics};
 //! use zarr_store_api::{ByteRange, ReadableStore, StoreKey, WritableStore};
 //!
@@ -28,6 +29,7 @@
 //!
 //! let counted = store.handle().snapshot();
 //! assert_eq!((counted.requests(), counted.bytes_read(), counted.bytes_written()), (2, 16, 1000));
+//! # }
 //! # Ok::<(), zarr_store_api::StoreError>(())
 //! ```
 
