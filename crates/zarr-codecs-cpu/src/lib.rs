@@ -19,8 +19,15 @@ mod config;
 #[cfg(any(feature = "gzip", feature = "zlib"))]
 mod deflate;
 mod dispatch;
+mod filter;
 mod library;
+mod number;
+mod shuffle;
+#[cfg(any(feature = "bz2", feature = "lzma"))]
+mod stream;
 mod swap;
+#[cfg(test)]
+mod testing;
 
 /// Every codec that was compiled in, as a provider named `cpu`.
 #[must_use]

@@ -4,7 +4,11 @@ use zarr_codec_api::HostProvider;
 
 #[cfg(feature = "adler32")]
 pub mod adler32;
+#[cfg(feature = "blosc")]
+pub mod blosc;
 pub mod bytes;
+#[cfg(feature = "bz2")]
+pub mod bz2;
 #[cfg(feature = "crc32")]
 pub mod crc32;
 #[cfg(feature = "crc32c")]
@@ -15,18 +19,38 @@ pub mod gzip;
 pub mod jenkins_lookup3;
 #[cfg(feature = "lz4")]
 pub mod lz4;
+#[cfg(feature = "lzma")]
+pub mod lzma;
+pub mod shuffle;
 pub mod transpose;
 #[cfg(feature = "zlib")]
 pub mod zlib;
 #[cfg(feature = "zstd")]
 pub mod zstd;
+pub mod astype;
+pub mod bitround;
+pub mod cast_value;
+pub mod delta;
+pub mod fixedscaleoffset;
+pub mod packbits;
+pub mod quantize;
+pub mod reshape;
+pub mod scale_offset;
+pub mod vlen_array;
+pub mod vlen_bytes;
+pub mod vlen_utf8;
+mod vlen;
 
 /// Adds every codec that was compiled in.
 pub(crate) fn register(provider: HostProvider) -> HostProvider {
     let codecs: &[fn(HostProvider) -> HostProvider] = &[
         #[cfg(feature = "adler32")]
         adler32::register,
+        #[cfg(feature = "blosc")]
+        blosc::register,
         bytes::register,
+        #[cfg(feature = "bz2")]
+        bz2::register,
         #[cfg(feature = "crc32")]
         crc32::register,
         #[cfg(feature = "crc32c")]
@@ -37,11 +61,26 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         jenkins_lookup3::register,
         #[cfg(feature = "lz4")]
         lz4::register,
+        #[cfg(feature = "lzma")]
+        lzma::register,
+        shuffle::register,
         transpose::register,
         #[cfg(feature = "zlib")]
         zlib::register,
         #[cfg(feature = "zstd")]
         zstd::register,
+        astype::register,
+        bitround::register,
+        cast_value::register,
+        delta::register,
+        fixedscaleoffset::register,
+        packbits::register,
+        quantize::register,
+        reshape::register,
+        scale_offset::register,
+        vlen_array::register,
+        vlen_bytes::register,
+        vlen_utf8::register,
     ];
     codecs.iter().fold(provider, |provider, register| register(provider))
 }

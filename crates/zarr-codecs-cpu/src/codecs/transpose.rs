@@ -89,11 +89,7 @@ impl Transpose {
         }
         let axes: Vec<CopyAxis<'_>> = axes
             .iter()
-            .map(|axis| CopyAxis {
-                len: axis.len,
-                destination: Offsets::Stride(target(axis)),
-                source: Offsets::Stride(source(axis)),
-            })
+            .map(|axis| CopyAxis { len: axis.len, destination: Offsets::Stride(target(axis)), source: Offsets::Stride(source(axis)) })
             .collect();
         copy_axes(to, 0, from, 0, &axes, element).map_err(|error| CodecError::parameter(NAME, error.to_string()).with_source(error))
     }

@@ -81,9 +81,8 @@ unsafe fn decompress_to(format: Format, encoded: &[u8], decoded: *mut u8, len: u
         let (mut consumed, mut written) = (0, 0);
         // SAFETY: the context is live and used by this thread alone; the input is a slice, the output valid by the caller's promise, and the
         // library stays within both.
-        let result = unsafe {
-            call(context.0.as_ptr(), encoded.as_ptr().cast(), encoded.len(), decoded.cast(), len, &mut consumed, &mut written)
-        };
+        let result =
+            unsafe { call(context.0.as_ptr(), encoded.as_ptr().cast(), encoded.len(), decoded.cast(), len, &mut consumed, &mut written) };
         match result {
             sys::libdeflate_result_LIBDEFLATE_SUCCESS => Ok(Progress { consumed, written }),
             sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(Problem::NoRoom),

@@ -100,14 +100,7 @@ pub(crate) fn compress_high_within(decoded: &[u8], encoded: &mut [u8], level: c_
         // SAFETY: the state is aligned and as large as the library asks for, and is initialised by the call; the others are slices, and the
         // library stays within them.
         let written = unsafe {
-            LZ4_compress_HC_extStateHC(
-                state.as_mut_ptr().cast(),
-                decoded.as_ptr().cast(),
-                encoded.as_mut_ptr().cast(),
-                len,
-                room,
-                level,
-            )
+            LZ4_compress_HC_extStateHC(state.as_mut_ptr().cast(), decoded.as_ptr().cast(), encoded.as_mut_ptr().cast(), len, room, level)
         };
         usize::try_from(written).ok().filter(|written| *written > 0)
     })

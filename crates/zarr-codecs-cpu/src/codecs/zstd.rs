@@ -20,9 +20,7 @@ use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representa
 use zarr_meta::Extension;
 
 use crate::config;
-use crate::library::zstd as library;
-
-mod frames;
+use crate::library::zstd::{self as library, frames};
 
 const NAME: &str = "zstd";
 

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use ::zstd::zstd_safe::{CCtx, CParameter, DCtx, WriteBuf, compress_bound, get_error_name};
 
+pub(crate) mod frames;
+
 /// The most that a thread's encoder keeps between calls. The highest levels want hundreds of megabytes.
 const KEEP: usize = 16 << 20;
 

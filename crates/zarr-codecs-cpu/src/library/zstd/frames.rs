@@ -2,11 +2,11 @@
 
 use zarr_codec_api::CodecError;
 
-use super::NAME;
+const NAME: &str = "zstd";
 
 const MAGIC_NUMBER: u32 = 0xFD2F_B528;
 /// The upper 28 bits of the magic number of a skippable frame.
-const SKIPPABLE_MAGIC_NUMBER: u32 = 0x184D_2A5;
+const SKIPPABLE_MAGIC_NUMBER: u32 = 0x0184_D2A5;
 /// The most that one block decodes to, section 3.1.1.2.4.
 const BLOCK_MAXIMUM_SIZE: u64 = 128 << 10;
 
@@ -14,7 +14,7 @@ const BLOCK_MAXIMUM_SIZE: u64 = 128 << 10;
 ///
 /// # Errors
 /// When the frames are cut short, have other bytes behind them, or need a dictionary.
-pub(super) fn bound(encoded: &[u8]) -> Result<u64, CodecError> {
+pub(crate) fn bound(encoded: &[u8]) -> Result<u64, CodecError> {
     let mut reader = Reader { rest: encoded, len: encoded.len() };
     let mut bound = 0u64;
     let mut frames = 0usize;

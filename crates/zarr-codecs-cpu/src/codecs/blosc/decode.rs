@@ -1,0 +1,180 @@
+//! From a chunk to what was encoded.
+
+use std::cell::RefCell;
+
+use zarr_codec_api::CodecError;
+
+use super::header::{Contents, Format, HEADER_LEN, Header};
+use super::{NAME, Shuffle, blosclz};
+use crate::library::{deflate, lz4, zstd};
+use crate::shuffle::{bitunshuffle, unshuffle};
+
+/// The most that a thread keeps of its buffers between calls.
+const KEEP: usize = 4 << 20;
+
+/// Two buffers of a block each.
+#[derive(Default)]
+struct Buffers {
+    shuffled: Vec<u8>,
+    bits: Vec<u8>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+pub(super) fn decode(encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
+    let header = Header::parse(encoded)?;
+    if header.decoded_len != decoded.len() {
+        return Err(CodecError::size(NAME, decoded.len(), header.decoded_len));
+    }
+    decode_blocks(&header, encoded, decoded)
+}
+
+pub(super) fn decode_growing(encoded: &[u8], decoded: &mut Vec<u8>, limit: usize) -> Result<(), CodecError> {
+    let header = Header::parse(encoded)?;
+    if header.decoded_len > limit {
+        return Err(CodecError::limit(NAME, limit));
+    }
+    check_plausible(&header, encoded)?;
+    decoded.resize(header.decoded_len, 0);
+    decode_blocks(&header, encoded, decoded)
+}
+
+fn decode_blocks(header: &Header, encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
+    let Contents::Blocks { format, shuffle, split } = header.contents else {
+        let stored = encoded.get(HEADER_LEN..).unwrap_or_default();
+        if stored.len() != decoded.len() {
+            return Err(CodecError::size(NAME, decoded.len(), stored.len()));
+        }
+        decoded.copy_from_slice(stored);
+        return Ok(());
+    };
+    BUFFERS.with_borrow_mut(|buffers| {
+        let mut result = Ok(());
+        for (index, block) in decoded.chunks_mut(header.block_size.max(1)).enumerate() {
+            let streams = Streams { header, encoded, split, index, block_len: block.len() };
+            result = match shuffle {
+                Shuffle::None => streams.decode(format, block),
+                Shuffle::Bytes => streams.decode(format, sized(&mut buffers.shuffled, block.len())).map(|()| {
+                    unshuffle(header.type_size, sized(&mut buffers.shuffled, block.len()), block);
+                }),
+                Shuffle::Bits => streams.decode(format, sized(&mut buffers.shuffled, block.len())).map(|()| {
+                    let shuffled = sized(&mut buffers.shuffled, block.len());
+                    bitunshuffle(header.type_size, shuffled, block, sized(&mut buffers.bits, block.len()));
+                }),
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        if buffers.shuffled.capacity() > KEEP {
+            *buffers = Buffers::default();
+        }
+        result
+    })
+}
+
+/// The first `len` bytes of a buffer, which grows to have them.
+fn sized(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    buffer.get_mut(..len).unwrap_or_default()
+}
+
+/// The streams of one block.
+struct Streams<'a> {
+    header: &'a Header,
+    encoded: &'a [u8],
+    split: bool,
+    index: usize,
+    block_len: usize,
+}
+
+impl<'a> Streams<'a> {
+    fn error(&self, message: impl std::fmt::Display, offset: usize) -> CodecError {
+        CodecError::format(NAME, format!("block {}: {message}", self.index)).at(offset as u64)
+    }
+
+    /// Calls `each` with the bytes of each stream, the number of bytes that they decode to, and their offset in the chunk.
+    fn for_each(&self, mut each: impl FnMut(&'a [u8], usize, usize) -> Result<(), CodecError>) -> Result<(), CodecError> {
+        let streams = self.header.streams(self.split, self.block_len);
+        let stream_len = self.block_len.checked_div(streams).unwrap_or(0);
+        if stream_len.saturating_mul(streams) != self.block_len {
+            return Err(self.error(format_args!("{} bytes do not split into {streams} streams", self.block_len), 8));
+        }
+        let number = |offset: usize| {
+            let bytes = self.encoded.get(offset..).and_then(<[u8]>::first_chunk);
+            bytes.and_then(|bytes| usize::try_from(i32::from_le_bytes(*bytes)).ok())
+        };
+        let mut offset = number(Header::offset_of_block(self.index))
+            .ok_or_else(|| self.error("its offset is negative", Header::offset_of_block(self.index)))?;
+        for stream in 0..streams {
+            let start = offset.saturating_add(4);
+            let bytes = number(offset).and_then(|len| self.encoded.get(start..start.checked_add(len)?));
+            let bytes = bytes.ok_or_else(|| self.error(format_args!("stream {stream} reaches outside the chunk"), offset))?;
+            each(bytes, stream_len, start)?;
+            offset = start.saturating_add(bytes.len());
+        }
+        Ok(())
+    }
+
+    /// Decompresses the streams to the whole of `block`, one behind the other.
+    fn decode(&self, format: Format, block: &mut [u8]) -> Result<(), CodecError> {
+        let mut rest = block;
+        self.for_each(|stream, len, offset| {
+            let Some((to, behind)) = std::mem::take(&mut rest).split_at_mut_checked(len) else {
+                return Err(self.error("its streams are longer than the block", offset));
+            };
+            rest = behind;
+            // What did not shrink is there as it is.
+            if stream.len() == len {
+                to.copy_from_slice(stream);
+                return Ok(());
+            }
+            let written = match format {
+                Format::Blosclz => blosclz::decompress(stream, to),
+                Format::Lz4 => lz4::decompress(stream, to),
+                Format::Snappy => snappy_decompress(stream, to),
+                Format::Zlib => deflate::decompress(deflate::Format::Zlib, stream, to).ok().map(|progress| progress.written),
+                Format::Zstd => zstd::decompress(stream, to).ok(),
+            };
+            match written {
+                Some(written) if written == len => Ok(()),
+                Some(written) => Err(self.error(format_args!("a stream of {len} bytes decodes to {written}"), offset)),
+                None => Err(self.error("a stream is damaged, or decodes to more than it should", offset)),
+            }
+        })
+    }
+}
+
+fn snappy_decompress(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
+    // The decoder checks the size that the stream claims against the slice.
+    snap::raw::Decoder::new().decompress(encoded, decoded).ok()
+}
+
+/// Whether the streams are long enough to decode to what the header claims, so that a few bytes cannot make us allocate much.
+fn check_plausible(header: &Header, encoded: &[u8]) -> Result<(), CodecError> {
+    let Contents::Blocks { format, split, .. } = header.contents else {
+        return Ok(());
+    };
+    for index in 0..header.blocks() {
+        let start = index.saturating_mul(header.block_size);
+        let block_len = header.decoded_len.saturating_sub(start).min(header.block_size);
+        let streams = Streams { header, encoded, split, index, block_len };
+        streams.for_each(|stream, len, offset| {
+            let most = match format {
+                Format::Blosclz => stream.len().saturating_mul(blosclz::MAX_RATIO),
+                Format::Lz4 => stream.len().saturating_mul(lz4::MAX_RATIO),
+                // A copy of 64 bytes takes three.
+                Format::Snappy => stream.len().saturating_mul(64),
+                Format::Zlib => stream.len().saturating_mul(deflate::MAX_RATIO),
+                Format::Zstd if stream.len() == len => len,
+                Format::Zstd => usize::try_from(zstd::frames::bound(stream).unwrap_or(0)).unwrap_or(usize::MAX),
+            };
+            if len <= most { Ok(()) } else { Err(streams.error("a stream cannot decode to as much as it should", offset)) }
+        })?;
+    }
+    Ok(())
+}
