@@ -424,7 +424,7 @@ impl Step {
         }
     }
 
-    fn at(&self, index: usize) -> isize {
+    pub(crate) fn at(&self, index: usize) -> isize {
         match self {
             Self::Stride(stride) => stride * index as isize,
             Self::List(list) => list.get(index).copied().unwrap_or(0),

@@ -36,6 +36,10 @@ impl ReadSet {
         self.reads.push((array.clone(), selection));
     }
 
+    pub(crate) fn reads(&self) -> impl Iterator<Item = &(Array, Selection)> {
+        self.reads.iter()
+    }
+
     /// Number of reads.
     pub fn len(&self) -> usize {
         self.reads.len()

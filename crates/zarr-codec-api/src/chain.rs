@@ -12,13 +12,16 @@ use crate::{
 
 /// A codec chain, bound to implementations.
 ///
-/// For decoding under a policy with a device, the device takes the longest run of stages on the array side that it implements without a
-/// gap; what comes before runs on the host, and bytes cross the bus once.
+/// For decoding to a device under a policy that names it, the device takes the longest run of stages on the array side that it implements
+/// without a gap; what comes before runs on the host, and bytes cross the bus once. Decoding to the host always runs on the host.
 #[derive(Debug, Clone)]
 pub struct Chain {
     stages: Vec<Stage>,
     representation: ArrayRepresentation,
+    /// As the policy wants it.
     decode: Vec<BoundSegment>,
+    /// All on the host.
+    host: Result<Vec<BoundSegment>, Arc<CodecError>>,
     encode: Result<Vec<BoundSegment>, Arc<CodecError>>,
 }
 
@@ -48,9 +51,13 @@ impl Chain {
     ) -> Result<Self, CodecError> {
         let stages = resolve(codecs, &representation, registry)?;
         let decode = bind_decode(&stages, registry, policy)?;
-        // An array that can be read but not written (a decode-only codec) must still open.
+        // An array whose codecs only a device decodes, or that can be read but not written, must still open.
+        let host = match policy.device() {
+            None => Ok(decode.clone()),
+            Some(_) => bind_host(&stages, 0..stages.len(), registry, policy, Direction::Decode).map_err(Arc::new),
+        };
         let encode = bind_host(&stages, 0..stages.len(), registry, policy, Direction::Encode).map_err(Arc::new);
-        Ok(Self { stages, representation, decode, encode })
+        Ok(Self { stages, representation, decode, host, encode })
     }
 
     /// The stages, array side first.
@@ -83,13 +90,14 @@ impl Chain {
 
     /// Whether the encoded bytes are the decoded bytes, so that any part of a chunk can be read straight to its destination.
     pub fn is_verbatim(&self) -> bool {
-        self.decode.iter().all(|bound| matches!(&bound.segment, Segment::Host(segment) if segment.is_verbatim()))
+        let Ok(host) = &self.host else { return false };
+        host.iter().all(|bound| matches!(&bound.segment, Segment::Host(segment) if segment.is_verbatim()))
     }
 
     /// Where the encoded bytes contain the decoded bytes as they are: that part of them, checked.
     pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
-        match self.decode.as_slice() {
-            [BoundSegment { segment: Segment::Host(segment), .. }] => segment.view(encoded),
+        match self.host.as_deref() {
+            Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.view(encoded),
             _ => None,
         }
     }
@@ -97,9 +105,10 @@ impl Chain {
     /// Decodes one chunk on the host, on this thread.
     ///
     /// # Errors
-    /// When the bytes are bad, or a segment is bound to a device.
+    /// When the bytes are bad, or no provider decodes one of the codecs on the host.
     pub fn decode(&self, encoded: &[u8], target: Target<'_>, scratch: &mut Scratch) -> Result<(), CodecError> {
-        let (last, before) = self.decode.split_last().ok_or_else(|| CodecError::metadata("codecs", "the chain is empty"))?;
+        let host = self.host.as_ref().map_err(|error| again(error))?;
+        let (last, before) = host.split_last().ok_or_else(|| CodecError::metadata("codecs", "the chain is empty"))?;
         let mut owned: Option<Vec<u8>> = None;
         for bound in before {
             let mut bytes = scratch.take();
@@ -162,7 +171,7 @@ impl Chain {
     /// # Errors
     /// When a value cannot be encoded, or no provider encodes one of the codecs.
     pub fn encode(&self, source: Source<'_>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
-        let segments = self.encode.as_ref().map_err(|error| CodecError::new(error.kind(), error.codec(), error.message()))?;
+        let segments = self.encode.as_ref().map_err(|error| again(error))?;
         let mut current: Option<Vec<u8>> = None;
         for (index, bound) in segments.iter().enumerate() {
             let last = index + 1 == segments.len();
@@ -205,6 +214,11 @@ impl Chain {
         }
         text
     }
+}
+
+/// An error that was found when the chain was bound, for each caller anew.
+fn again(error: &CodecError) -> CodecError {
+    CodecError::new(error.kind(), error.codec(), error.message())
 }
 
 fn run_decode(bound: &BoundSegment, encoded: &[u8], target: Target<'_>, scratch: &mut Scratch) -> Result<(), CodecError> {

@@ -68,9 +68,18 @@ pub fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
         ("shard", with([6, 4, 6], shard("[2,2,3]", &format!("{little},{zstd}"), "end"))),
         ("shard raw", with([6, 4, 6], shard("[2,2,3]", little, "start"))),
         ("shard of one", with([4, 3, 7], shard("[4,3,7]", &format!("{little},{crc}"), "start"))),
-        ("transpose before shard", with([6, 4, 8], format!("{},{}", transpose("[2,0,1]"), shard("[4,3,2]", &format!("{},{big},{zstd}", transpose("[1,2,0]")), "end")))),
+        (
+            "transpose before shard",
+            with(
+                [6, 4, 8],
+                format!("{},{}", transpose("[2,0,1]"), shard("[4,3,2]", &format!("{},{big},{zstd}", transpose("[1,2,0]")), "end")),
+            ),
+        ),
         ("nested", with([8, 8, 8], shard("[4,4,8]", &shard("[2,4,2]", &format!("{little},{zstd}"), "start"), "end"))),
-        ("nested raw", with([8, 8, 8], shard("[4,4,8]", &format!("{},{}", transpose("[2,1,0]"), shard("[2,4,2]", little, "end")), "start"))),
+        (
+            "nested raw",
+            with([8, 8, 8], shard("[4,4,8]", &format!("{},{}", transpose("[2,1,0]"), shard("[2,4,2]", little, "end")), "start")),
+        ),
         ("compressed shard", with([6, 4, 6], format!("{},{zstd}", shard("[2,2,3]", little, "end")))),
         ("compressed nested", with([8, 8, 8], shard("[4,4,8]", &format!("{},{crc}", shard("[2,4,2]", little, "end")), "end"))),
         ("rectilinear", {
@@ -79,7 +88,9 @@ pub fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
         }),
         ("rectilinear shards", {
             let axes = vec![GridAxis::edges([4, 2, 8]).unwrap(), GridAxis::runs([(3, 3)]).unwrap(), GridAxis::edges([2, 6]).unwrap()];
-            base().chunk_grid(ChunkGrid::Rectilinear { axes }).codecs(codecs(&format!("[{}]", shard("[2,3,2]", &format!("{little},{zstd}"), "end"))))
+            base()
+                .chunk_grid(ChunkGrid::Rectilinear { axes })
+                .codecs(codecs(&format!("[{}]", shard("[2,3,2]", &format!("{little},{zstd}"), "end"))))
         }),
         ("v2", base().chunks([4, 5, 3]).version(Version::V2)),
         ("v2 raw", base().chunks([4, 5, 3]).compressors([]).version(Version::V2)),

@@ -1,0 +1,352 @@
+//! Reading to and writing from a device, generic over the contracts.
+//!
+//! Bytes are fetched into staging memory, uploaded batch by batch, decoded on the device as far as the array's policy and the device's codecs
+//! go, and scattered into the output. The host waits for the device only to reuse staging memory, and when the caller asks for the outcome.
+
+use std::sync::Arc;
+
+use zarr_buffer_api::{Buffer, Device, Layout, Queue, TileWriter};
+use zarr_codec_api::Ticket;
+use zarr_meta::DataType;
+use zarr_store_api::AnyStore;
+
+use crate::plan::{ChunkNode, Plan};
+use crate::read::{Job, read_blocking};
+use crate::selection::{Positions, Resolved};
+use crate::storage::block_on;
+use crate::write::{Data, OwnedData, write_blocking};
+use crate::{Array, ArrayError, ReadSet, Selection};
+
+mod batch;
+mod pipeline;
+
+use pipeline::{Host, Pipeline};
+
+/// A device, a queue on it, and how much memory a read may use on the way.
+#[derive(Debug, Clone)]
+pub struct DeviceTarget {
+    /// Where results live.
+    pub device: Arc<dyn Device>,
+    /// Takes all work of a read or write, in order.
+    pub queue: Arc<dyn Queue>,
+    /// Host memory for bytes in flight, in bytes: a ring of three buffers, each filled before it is uploaded.
+    pub staging: usize,
+    /// Device memory for encoded bytes and for the codecs' own use in one batch, in bytes.
+    pub scratch: u64,
+}
+
+impl DeviceTarget {
+    /// A target with a new queue, 192 MiB of staging and 2 GiB of scratch.
+    ///
+    /// # Errors
+    /// When the device refuses a queue.
+    pub fn new(device: Arc<dyn Device>) -> Result<Self, ArrayError> {
+        let queue = device.create_queue()?;
+        Ok(Self { device, queue, staging: 192 << 20, scratch: 2 << 30 })
+    }
+
+    /// The same device and limits with another queue.
+    #[must_use]
+    pub fn with_queue(mut self, queue: Arc<dyn Queue>) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Sets the host memory for bytes in flight.
+    #[must_use]
+    pub fn with_staging(mut self, staging: usize) -> Self {
+        self.staging = staging;
+        self
+    }
+}
+
+/// Elements on a device, in C order without gaps.
+#[derive(Debug, Clone)]
+pub struct Tensor {
+    /// The bytes. [`Buffer::ready`] is the event after which they are there.
+    pub buffer: Buffer,
+    /// Elements along each axis, slowest first.
+    pub shape: Vec<u64>,
+    /// The data type of the elements.
+    pub data_type: DataType,
+}
+
+impl Tensor {
+    /// Bytes from one element to the next along each axis.
+    pub fn strides(&self) -> Vec<u64> {
+        let mut next = self.data_type.fixed_size().unwrap_or(0) as u64;
+        let mut strides = vec![0; self.shape.len()];
+        for (stride, &len) in strides.iter_mut().zip(&self.shape).rev() {
+            *stride = next;
+            next = next.saturating_mul(len.max(1));
+        }
+        strides
+    }
+}
+
+/// A read that is enqueued: the tensor, and the verdicts on its chunks, which come when the work is done.
+#[derive(Debug)]
+#[must_use = "a pending read that nobody waits for hides failed chunks"]
+pub struct PendingTensor {
+    tensor: Tensor,
+    plan: Arc<Plan>,
+    tickets: Vec<(Ticket, Vec<ChunkNode>)>,
+}
+
+impl PendingTensor {
+    /// Whether the work is done. Never blocks.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub fn is_complete(&self) -> Result<bool, ArrayError> {
+        for (ticket, _) in &self.tickets {
+            if !ticket.is_complete()? {
+                return Ok(false);
+            }
+        }
+        Ok(self.tensor.buffer.is_idle()?)
+    }
+
+    /// Waits for the verdicts and gives the tensor if all chunks are good. Where no chunk was decoded on the device there is nothing to wait for: the
+    /// tensor's last copies may still be under way, as [`Buffer::ready`] says.
+    ///
+    /// # Errors
+    /// The first chunk that failed.
+    pub fn wait(self) -> Result<Tensor, ArrayError> {
+        for (ticket, nodes) in self.tickets {
+            let statuses = ticket.wait()?;
+            if statuses.len() != nodes.len() {
+                return Err(ArrayError::parameter(format!("a ticket with {} statuses for {} chunks", statuses.len(), nodes.len())));
+            }
+            for (status, node) in statuses.into_iter().zip(&nodes) {
+                status.map_err(|error| self.plan.error(node, error))?;
+            }
+        }
+        Ok(self.tensor)
+    }
+
+    /// The tensor without a look at the verdicts: the chunks of failed slots hold zeros.
+    pub fn into_unchecked(self) -> Tensor {
+        self.tensor
+    }
+}
+
+impl Array {
+    /// Reads to a device, and waits until every chunk is known to be good.
+    ///
+    /// # Errors
+    /// As [`Array::read`]; when the device fails.
+    pub fn read_to_device(&self, selection: &Selection, target: &DeviceTarget) -> Result<Tensor, ArrayError> {
+        self.enqueue_read(selection, target)?.wait()
+    }
+
+    /// As [`Array::read_to_device`], on the threads of the pool: the calling task never blocks.
+    ///
+    /// # Errors
+    /// As [`Array::read_to_device`].
+    pub async fn read_to_device_async(&self, selection: &Selection, target: &DeviceTarget) -> Result<Tensor, ArrayError> {
+        let len = self.device_plan(selection)?.output_layout()?.span()?.len();
+        let output = target.device.allocate(len, &*target.queue)?;
+        let pending = self.enqueue(selection, &output, target, Host::Pool).await?;
+        let done = self.options().pool.compute(move || pending.wait()).await;
+        done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+    }
+
+    /// Fetches, and enqueues all work on the device. The host waits only where staging memory is reused.
+    ///
+    /// # Errors
+    /// As [`Array::read`] for what the host does; when the device refuses work.
+    pub fn enqueue_read(&self, selection: &Selection, target: &DeviceTarget) -> Result<PendingTensor, ArrayError> {
+        let len = self.device_plan(selection)?.output_layout()?.span()?.len();
+        let output = target.device.allocate(len, &*target.queue)?;
+        self.enqueue_read_into(selection, &output, target)
+    }
+
+    /// As [`Array::enqueue_read`], into a buffer of the caller's: exactly as long as the selection.
+    ///
+    /// # Errors
+    /// As [`Array::enqueue_read`]; [`ArrayError::Parameter`] when the length differs.
+    pub fn enqueue_read_into(&self, selection: &Selection, output: &Buffer, target: &DeviceTarget) -> Result<PendingTensor, ArrayError> {
+        block_on(self.enqueue(selection, output, target, Host::Caller))
+    }
+
+    async fn enqueue(
+        &self,
+        selection: &Selection,
+        output: &Buffer,
+        target: &DeviceTarget,
+        host: Host,
+    ) -> Result<PendingTensor, ArrayError> {
+        let plan = Arc::new(self.device_plan(selection)?);
+        let layout = plan.output_layout()?;
+        let len = layout.span()?.len();
+        if output.len() != len {
+            return Err(ArrayError::parameter(format!("the selection has {len} bytes, and the buffer {}", output.len())));
+        }
+        let tensor = Tensor { buffer: output.clone(), shape: plan.cut.result_shape(), data_type: self.data_type().clone() };
+        let on_device = self.chunks.bound(&self.inner_chunk_shape()).is_ok_and(|bound| bound.chain.device().is_some() && !bound.verbatim);
+        if output.is_host_visible() && !on_device {
+            self.read_in_place(&plan, output, layout, host).await?;
+            return Ok(PendingTensor { tensor, plan, tickets: Vec::new() });
+        }
+        let tickets = Pipeline::new(self, &plan, output, target)?.run(host).await?;
+        Ok(PendingTensor { tensor, plan, tickets })
+    }
+
+    /// The host decodes straight into memory that it shares with the device. For an async store, whose reads own their memory, that is one copy.
+    async fn read_in_place(&self, plan: &Arc<Plan>, output: &Buffer, layout: Layout, host: Host) -> Result<(), ArrayError> {
+        let fetched = match &self.storage.0 {
+            AnyStore::Blocking(_) => None,
+            AnyStore::Async(_) => Some(self.read_bytes_of(Arc::clone(plan), Vec::new()).await?),
+        };
+        let (array, plan, output) = (self.clone(), Arc::clone(plan), output.clone());
+        let fill = move || -> Result<(), ArrayError> {
+            // Earlier work on a buffer of the caller's; on a fresh one there is none.
+            if !output.is_idle()? {
+                output.wait()?;
+            }
+            let mut bytes = output.host_write()?;
+            match (&array.storage.0, fetched) {
+                (AnyStore::Blocking(store), _) => {
+                    let tiles = TileWriter::new(&mut bytes, layout, plan.tiles())?;
+                    read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &array.options().pool)?;
+                }
+                (AnyStore::Async(_), fetched) => bytes.copy_from_slice(&fetched.unwrap_or_default()),
+            }
+            Ok(())
+        };
+        match host {
+            Host::Caller => fill(),
+            Host::Pool => {
+                let done = self.options().pool.compute(fill).await;
+                done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+            }
+        }
+    }
+
+    fn device_plan(&self, selection: &Selection) -> Result<Plan, ArrayError> {
+        if self.item_size().is_none() {
+            return Err(ArrayError::parameter(format!("elements of variable length ({}) stay on the host", self.data_type().name())));
+        }
+        self.internal_plan(selection)
+    }
+
+    /// Writes elements that lie on a device, in C order over the selection, without gaps. Bytes are downloaded in pieces of the staging size (at least a
+    /// row of chunks each) and encoded on the host; memory that the host shares is encoded from where it is.
+    ///
+    /// # Errors
+    /// As [`Array::write`]; when the device fails.
+    pub fn write_from_device(&self, selection: &Selection, source: &Buffer, target: &DeviceTarget) -> Result<(), ArrayError> {
+        let resolved = self.check_source(selection, source)?;
+        if source.is_host_visible() {
+            source.wait()?;
+            let bytes = source.host_read()?;
+            return self.write_resolved(&resolved, &bytes);
+        }
+        let mut start = 0;
+        for piece in self.pieces(&resolved, target.staging)? {
+            let len = self.resolved_plan(&piece)?.output_layout()?.span()?.len();
+            let staging = download(&source.slice(start..start + len)?, target)?;
+            staging.wait()?;
+            self.write_resolved(&piece, &staging.host_read()?)?;
+            start += len;
+        }
+        Ok(())
+    }
+
+    /// As [`Array::write_from_device`], on the threads of the pool.
+    ///
+    /// # Errors
+    /// As [`Array::write_from_device`].
+    pub async fn write_from_device_async(&self, selection: &Selection, source: &Buffer, target: &DeviceTarget) -> Result<(), ArrayError> {
+        let resolved = self.check_source(selection, source)?;
+        let mut start = 0;
+        for piece in self.pieces(&resolved, target.staging)? {
+            let len = self.resolved_plan(&piece)?.output_layout()?.span()?.len();
+            let (part, target) = (source.slice(start..start + len)?, target.clone());
+            let download = move || -> Result<Vec<u8>, ArrayError> {
+                let staging = if part.is_host_visible() { part } else { download(&part, &target)? };
+                staging.wait()?;
+                Ok(staging.host_read()?.to_vec())
+            };
+            let bytes = self.options().pool.compute(download).await;
+            let bytes = bytes.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
+            self.write_owned(self.resolved_plan(&piece)?, OwnedData::Fixed(bytes.into())).await?;
+            start += len;
+        }
+        Ok(())
+    }
+
+    /// Checks that a buffer is as long as a selection.
+    fn check_source(&self, selection: &Selection, source: &Buffer) -> Result<Resolved, ArrayError> {
+        let len = self.device_plan(selection)?.output_layout()?.span()?.len();
+        if source.len() != len {
+            return Err(ArrayError::parameter(format!("the selection has {len} bytes, and the buffer {}", source.len())));
+        }
+        selection.resolve(self.shape(), self.chunk_grid())
+    }
+
+    fn resolved_plan(&self, resolved: &Resolved) -> Result<Plan, ArrayError> {
+        let coalescing = self.options().coalescing_for(&self.storage.0);
+        Plan::new(Arc::clone(&self.chunks), self.keys().clone(), self.shape(), resolved, coalescing)
+    }
+
+    fn write_resolved(&self, resolved: &Resolved, bytes: &[u8]) -> Result<(), ArrayError> {
+        let plan = self.resolved_plan(resolved)?;
+        write_blocking(&plan, &self.storage, Data::Fixed(bytes), self.empty(), &self.options().pool)
+    }
+
+    /// Cuts a selection along its first axis, at the borders of chunks, into pieces of about `bytes` bytes: each is one run of the data.
+    fn pieces(&self, resolved: &Resolved, bytes: usize) -> Result<Vec<Resolved>, ArrayError> {
+        let plan = self.resolved_plan(resolved)?;
+        let total = plan.output_layout()?.span()?.len();
+        let (Resolved::Product(axes), true) = (resolved, total > bytes) else { return Ok(vec![resolved.clone()]) };
+        let Some((Positions::Steps { start, step, len, keep }, rest)) = axes.split_first() else { return Ok(vec![resolved.clone()]) };
+        let crate::geometry::Cut::Product(cut) = &plan.cut else { return Ok(vec![resolved.clone()]) };
+        let row = total / usize::try_from(*len).unwrap_or(1).max(1);
+        let mut pieces = Vec::new();
+        let (mut from, mut to) = (0u64, 0u64);
+        let mut push = |from: u64, to: u64| {
+            if to > from {
+                let first = Positions::Steps {
+                    start: start.wrapping_add_signed(step.wrapping_mul(from as i64)),
+                    step: *step,
+                    len: to - from,
+                    keep: *keep,
+                };
+                pieces.push(Resolved::Product(std::iter::once(first).chain(rest.iter().cloned()).collect()));
+            }
+        };
+        for axis in cut.iter().take(1) {
+            for (_, parts) in &axis.chunks {
+                let rows: u64 = parts.iter().filter_map(|&part| axis.parts.get(part)).map(|part| part.elements.len() as u64).sum();
+                if to > from && (to + rows - from).saturating_mul(row as u64) > bytes as u64 {
+                    push(from, to);
+                    from = to;
+                }
+                to += rows;
+            }
+        }
+        push(from, to);
+        Ok(pieces)
+    }
+}
+
+/// Enqueues the copy of a buffer to staging memory.
+fn download(source: &Buffer, target: &DeviceTarget) -> Result<Buffer, ArrayError> {
+    let staging = target.device.allocate_staging(source.len())?;
+    target.queue.copy(source, &staging)?;
+    Ok(staging)
+}
+
+impl ReadSet {
+    /// Reads every selection to a device: all work is enqueued before the first verdict is waited for.
+    ///
+    /// # Errors
+    /// As [`Array::read_to_device`].
+    pub fn read_to_device(&self, target: &DeviceTarget) -> Result<Vec<Tensor>, ArrayError> {
+        let pending: Vec<PendingTensor> =
+            self.reads().map(|(array, selection)| array.enqueue_read(selection, target)).collect::<Result<_, _>>()?;
+        pending.into_iter().map(PendingTensor::wait).collect()
+    }
+}

@@ -1,0 +1,372 @@
+//! Both toy devices through the same plan, fetch and decode as the host: every layout, any selection, with copies and waits counted.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
+use zarr_array::{Array, ArrayBuilder, ArrayError, DeviceTarget, Options, ReadSet, Selection, Tensor};
+use zarr_buffer_api::{Buffer, BufferErrorKind, Device};
+use zarr_codec_api::Policy;
+use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, ToyProvider, UnifiedDevice};
+use zarr_meta::DataType;
+use zarr_store::{BlockingToAsync, MemoryStore};
+use zarr_store_api::AnyStore;
+
+/// A toy device of either kind.
+#[derive(Clone)]
+enum Toy {
+    Opaque(Arc<OpaqueDevice>),
+    Unified(Arc<UnifiedDevice>),
+}
+
+impl Toy {
+    fn device(&self) -> Arc<dyn Device> {
+        match self {
+            Self::Opaque(device) => Arc::clone(device) as Arc<dyn Device>,
+            Self::Unified(device) => Arc::clone(device) as Arc<dyn Device>,
+        }
+    }
+
+    fn provider(&self) -> ToyProvider {
+        match self {
+            Self::Opaque(device) => device.provider(),
+            Self::Unified(device) => device.provider(),
+        }
+    }
+
+    fn counters(&self) -> zarr_conformance::toy::Counters {
+        match self {
+            Self::Opaque(device) => device.counters(),
+            Self::Unified(device) => device.counters(),
+        }
+    }
+
+    fn assert_clean(&self) {
+        match self {
+            Self::Opaque(device) => device.assert_clean(),
+            Self::Unified(device) => device.assert_clean(),
+        }
+    }
+
+    fn options(&self, policy: impl Fn(&dyn Device) -> Policy) -> Options {
+        let device = self.device();
+        let mut options = options().with_policy(policy(&*device));
+        options.registry = options.registry.with(self.provider());
+        options
+    }
+
+    /// Copies to the host, with an explicit wait.
+    fn download(&self, tensor: &Tensor, target: &DeviceTarget) -> Vec<u8> {
+        let staging = self.device().allocate_staging(tensor.buffer.len()).unwrap();
+        target.queue.copy(&tensor.buffer, &staging).unwrap();
+        staging.wait().unwrap();
+        staging.host_read().unwrap().to_vec()
+    }
+
+    fn upload(&self, bytes: &[u8], target: &DeviceTarget) -> Buffer {
+        let buffer = self.device().allocate(bytes.len(), &*target.queue).unwrap();
+        target.queue.copy(&Buffer::from_vec(bytes.to_vec()), &buffer).unwrap();
+        buffer
+    }
+}
+
+fn toys() -> Vec<(String, Toy)> {
+    let schedules = [Schedule::Soon, Schedule::Delayed { seed: 5 }, Schedule::WhenWaitedFor];
+    let mut toys = Vec::new();
+    for schedule in schedules {
+        let how = ToyOptions { schedule, ..ToyOptions::default() };
+        toys.push((format!("opaque, {schedule:?}"), Toy::Opaque(OpaqueDevice::with_options(0, how))));
+        toys.push((format!("unified, {schedule:?}"), Toy::Unified(UnifiedDevice::with_options(1, how))));
+    }
+    toys
+}
+
+fn bytes_of(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+fn prefer(device: &dyn Device) -> Policy {
+    Policy::Prefer(device.id())
+}
+
+#[test]
+fn reads_and_writes_agree_with_a_vector_on_every_device() {
+    for (toy_name, toy) in toys() {
+        let mut random = Random(23);
+        // A staging ring of 600 bytes makes many batches of every read.
+        for staging in [600, 1 << 20] {
+            let target = DeviceTarget::new(toy.device()).unwrap().with_staging(staging);
+            for (name, builder) in layouts() {
+                let name = format!("{toy_name}, {name}, staging {staging}");
+                let array = builder.create(memory(), "/", &toy.options(prefer)).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let mut model = vec![0i32; SHAPE.iter().product::<u64>() as usize];
+                for _ in 0..4 {
+                    let written = selection(&mut random, &SHAPE, true);
+                    let (places, _) = positions(&written, &SHAPE);
+                    let values: Vec<i32> = places.iter().map(|_| random.next() as i32).collect();
+                    for (&at, &value) in places.iter().zip(&values) {
+                        model[at] = value;
+                    }
+                    let source = toy.upload(&bytes_of(&values), &target);
+                    array.write_from_device(&written, &source, &target).unwrap_or_else(|error| panic!("{name}: {written:?}: {error}"));
+                    let wanted = selection(&mut random, &SHAPE, false);
+                    let (places, shape) = positions(&wanted, &SHAPE);
+                    let expected: Vec<i32> = places.iter().map(|&at| model[at]).collect();
+                    let tensor = array.read_to_device(&wanted, &target).unwrap_or_else(|error| panic!("{name}: {wanted:?}: {error}"));
+                    assert_eq!(tensor.shape, shape, "{name}");
+                    assert_eq!(toy.download(&tensor, &target), bytes_of(&expected), "{name}: {wanted:?}");
+                }
+            }
+        }
+        toy.assert_clean();
+    }
+}
+
+/// A sharded zstd array of 8 shards with 8 inner chunks of 16 elements each.
+fn sharded(store: AnyStore, options: &Options) -> (Array, Vec<i32>) {
+    let array = ArrayBuilder::new([16, 64], DataType::Int32).chunks([4, 4]).shards([8, 16]).create(store, "/", options).unwrap();
+    let values: Vec<i32> = (0..16 * 64).map(|i| i / 3).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    (array, values)
+}
+
+#[test]
+fn an_opaque_device_costs_one_upload_a_batch_and_one_wait_a_read() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let (array, values) = sharded(memory(), &wrapped.options(prefer));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    let before = toy.counters();
+    let pending = array.enqueue_read(&Selection::all(), &target).unwrap();
+    let enqueued = toy.counters().since(&before);
+    // crc32c is checked in the shard's index on the host; zstd runs on the device, 64 chunks in one batch.
+    assert_eq!(enqueued.host_waits, 0, "enqueueing waits for nothing");
+    assert_eq!(enqueued.host_to_device.copies, 1, "one upload for the batch");
+    assert_eq!((enqueued.kernel_launches, enqueued.kernel_slots), (1, 64));
+    assert_eq!(enqueued.device_to_host.copies, 0);
+    let tensor = pending.wait().unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!(done.host_waits, 1, "one wait, for the verdicts");
+    assert_eq!(done.region_copies.copies, 0, "the device scatters by itself");
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    toy.assert_clean();
+}
+
+#[test]
+fn a_unified_device_copies_nothing() {
+    let toy = UnifiedDevice::new(1);
+    let wrapped = Toy::Unified(Arc::clone(&toy));
+    let (array, values) = sharded(memory(), &wrapped.options(prefer));
+    let on_host = array.with_options(&wrapped.options(|_| Policy::Host)).unwrap();
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    for array in [&array, &on_host] {
+        let before = toy.counters();
+        let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+        let done = toy.counters().since(&before);
+        assert_eq!((done.host_to_device.copies, done.device_to_host.copies), (0, 0));
+        assert_eq!((done.device_to_device.copies, done.host_to_host.copies, done.region_copies.copies), (0, 0, 0));
+        tensor.buffer.wait().unwrap();
+        assert_eq!(&*tensor.buffer.host_read().unwrap(), &bytes_of(&values)[..]);
+        // Written from where it is.
+        let before = toy.counters();
+        array.write_from_device(&Selection::all(), &tensor.buffer, &target).unwrap();
+        let done = toy.counters().since(&before);
+        assert_eq!((done.bus_copies(), done.device_to_device.copies, done.host_to_host.copies), (0, 0, 0));
+        assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+    }
+    toy.assert_clean();
+}
+
+#[test]
+fn a_write_downloads_once() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let (array, values) = sharded(memory(), &wrapped.options(prefer));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    let source = wrapped.upload(&bytes_of(&values), &target);
+    let before = toy.counters();
+    array.write_from_device(&Selection::all(), &source, &target).unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!((done.device_to_host.copies, done.device_to_host.bytes), (1, 16 * 64 * 4));
+    assert_eq!((done.host_waits, done.host_to_device.copies), (1, 0));
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+    // With less staging than data: one row of shards at a time.
+    let before = toy.counters();
+    array.write_from_device(&Selection::all(), &source, &target.clone().with_staging(2048)).unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!(done.device_to_host.copies, 2);
+    assert!(done.peak_staging_bytes <= 16 * 64 * 4);
+    toy.assert_clean();
+}
+
+#[test]
+fn staging_stays_within_its_budget() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let array = ArrayBuilder::new([512, 256], DataType::Int32)
+        .chunks([8, 256])
+        .compressors([])
+        .create(memory(), "/", &wrapped.options(prefer))
+        .unwrap();
+    let values: Vec<i32> = (0..512 * 256).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let budget = 96 << 10;
+    let target = DeviceTarget::new(wrapped.device()).unwrap().with_staging(budget);
+    let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+    assert!(toy.counters().peak_staging_bytes <= budget as u64, "{} bytes", toy.counters().peak_staging_bytes);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    toy.assert_clean();
+}
+
+#[test]
+fn mixed_chains_cross_the_bus_once() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    let chain = codecs(
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}},{"name":"crc32c"}]"#,
+    );
+    let builder = ArrayBuilder::new([32, 32], DataType::Int32).chunks([8, 32]).codecs(chain);
+    let array = builder.create(memory(), "/", &wrapped.options(prefer)).unwrap();
+    let values: Vec<i32> = (0..1024).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let text = array.explain();
+    assert!(text.contains("crc32c on host by cpu") && text.contains("upload") && text.contains("zstd"), "{text}");
+    let before = toy.counters();
+    let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!((done.kernel_slots, done.device_to_host.copies), (4, 0));
+    assert!(done.host_to_device.copies <= 4);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+
+    // Big-endian elements: the device lacks the last stage, so all of the chain runs on the host, and only elements are uploaded.
+    let big = codecs(r#"[{"name":"bytes","configuration":{"endian":"big"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}]"#);
+    let builder = ArrayBuilder::new([32, 32], DataType::Int32).chunks([8, 32]).codecs(big);
+    let array = builder.create(memory(), "/", &wrapped.options(prefer)).unwrap();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    assert!(!array.explain().contains("upload"), "{}", array.explain());
+    let before = toy.counters();
+    let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!((done.kernel_slots, done.host_to_device.copies, done.host_to_device.bytes), (0, 1, 4096));
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    // And when the device is required, that is an error that says so.
+    let required = array.with_options(&wrapped.options(|device| Policy::Require(device.id())));
+    let message = required.unwrap_err().to_string();
+    assert!(message.contains("requires"), "{message}");
+    toy.assert_clean();
+}
+
+#[test]
+fn unfused_and_contiguous_segments_give_the_same() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    for provider in
+        [toy.provider().unfused(), toy.provider().contiguous_only(), toy.provider().without("bytes"), toy.provider().without("zstd")]
+    {
+        let mut options = options().with_policy(Policy::Prefer(toy.id()));
+        options.registry = options.registry.with(provider);
+        let (array, values) = sharded(memory(), &options);
+        let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+        assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    }
+    toy.assert_clean();
+}
+
+#[test]
+fn missing_chunks_are_filled_on_the_device() {
+    for (name, toy) in toys() {
+        let target = DeviceTarget::new(toy.device()).unwrap();
+        let builder = ArrayBuilder::new([16, 64], DataType::Int32)
+            .chunks([4, 4])
+            .shards([8, 16])
+            .fill_value(zarr_meta::FillValue::from_bytes(7i32.to_ne_bytes().to_vec(), &DataType::Int32).unwrap());
+        let array = builder.create(memory(), "/", &toy.options(prefer)).unwrap();
+        array.write_elements(&Selection::ranges([5..6, 5..6]), &[1i32]).unwrap();
+        let before = toy.counters();
+        let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+        let done = toy.counters().since(&before);
+        assert_eq!(done.fills.copies, 63, "{name}: every inner chunk but one");
+        let mut expected = vec![7i32; 16 * 64];
+        expected[5 * 64 + 5] = 1;
+        assert_eq!(toy.download(&tensor, &target), bytes_of(&expected), "{name}");
+        toy.assert_clean();
+    }
+}
+
+#[test]
+fn a_bad_chunk_is_told_by_the_verdict() {
+    for (name, toy) in toys() {
+        let target = DeviceTarget::new(toy.device()).unwrap();
+        let builder = ArrayBuilder::new([8, 8], DataType::Int32).chunks([4, 8]);
+        let array = builder.create(memory(), "/", &toy.options(prefer)).unwrap();
+        let values: Vec<i32> = (0..64).collect();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        let mut bad = array.read_encoded_chunk(&[1, 0]).unwrap().unwrap().to_vec();
+        let at = bad.len() / 2;
+        bad.truncate(at);
+        array.write_encoded_chunk(&[1, 0], bad).unwrap();
+        let pending = array.enqueue_read(&Selection::all(), &target).unwrap();
+        let error = pending.wait().unwrap_err();
+        assert!(matches!(&error, ArrayError::Chunk { chunk, .. } if chunk == &[1, 0]), "{name}: {error}");
+        // Who asks for it gets the rest, and zeros for the bad chunk.
+        let tensor = array.enqueue_read(&Selection::all(), &target).unwrap().into_unchecked();
+        let mut expected = values.clone();
+        expected[32..].fill(0);
+        assert_eq!(toy.download(&tensor, &target), bytes_of(&expected), "{name}");
+        toy.assert_clean();
+    }
+}
+
+#[test]
+fn read_sets_async_stores_and_variable_elements() {
+    let runtime = runtime();
+    for (name, toy) in toys() {
+        let target = DeviceTarget::new(toy.device()).unwrap();
+        let store = AnyStore::Async(Arc::new(BlockingToAsync::new(MemoryStore::new())));
+        let _inside = runtime.enter();
+        let (array, values) = sharded(memory(), &toy.options(prefer));
+        let builder = ArrayBuilder::new([16, 64], DataType::Int32).chunks([4, 4]).shards([8, 16]);
+        let remote = runtime.block_on(async {
+            let remote = builder.create_async(store, "/", &toy.options(prefer)).await.unwrap();
+            let source = toy.upload(&bytes_of(&values), &target);
+            remote.write_from_device_async(&Selection::all(), &source, &target).await.unwrap();
+            let tensor = remote.read_to_device_async(&Selection::all(), &target).await.unwrap();
+            assert_eq!(toy.download(&tensor, &target), bytes_of(&values), "{name}");
+            remote
+        });
+        let set = ReadSet::new().with(&array, Selection::all()).with(&remote, Selection::parse("3, ::-1", 2).unwrap());
+        let tensors = set.read_to_device(&target).unwrap();
+        assert_eq!(toy.download(&tensors[0], &target), bytes_of(&values), "{name}");
+        let row: Vec<i32> = values[3 * 64..4 * 64].iter().rev().copied().collect();
+        assert_eq!(toy.download(&tensors[1], &target), bytes_of(&row), "{name}");
+
+        let strings = ArrayBuilder::new([3], DataType::String).create(memory(), "/", &toy.options(prefer)).unwrap();
+        assert!(strings.read_to_device(&Selection::all(), &target).is_err(), "{name}: strings stay on the host");
+        toy.assert_clean();
+    }
+}
+
+#[test]
+fn a_caller_s_buffer_and_two_queues() {
+    let toy = OpaqueDevice::with_options(0, ToyOptions { schedule: Schedule::Delayed { seed: 9 }, ..ToyOptions::default() });
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let (array, values) = sharded(memory(), &wrapped.options(prefer));
+    let first = DeviceTarget::new(wrapped.device()).unwrap();
+    let second = first.clone().with_queue(wrapped.device().create_queue().unwrap());
+    let output = wrapped.device().allocate(values.len() * 4, &*first.queue).unwrap();
+    for _ in 0..8 {
+        // The same memory written from two queues in turn, without a wait by the host in between.
+        let a = array.enqueue_read_into(&Selection::all(), &output, &first).unwrap();
+        let b = array.enqueue_read_into(&Selection::all(), &output, &second).unwrap();
+        b.wait().unwrap();
+        let tensor = a.wait().unwrap();
+        assert_eq!(wrapped.download(&tensor, &second), bytes_of(&values));
+    }
+    let short = wrapped.device().allocate(8, &*first.queue).unwrap();
+    assert!(matches!(array.enqueue_read_into(&Selection::all(), &short, &first), Err(ArrayError::Parameter(_))));
+    assert_eq!(output.host_read().unwrap_err().kind, BufferErrorKind::NotHostVisible);
+    toy.assert_clean();
+}
