@@ -2,6 +2,7 @@
 //!
 //! A downstream author calls one function with a codec, a store or a device of their own, and learns whether it fits:
 //!
+//! * [`codec`]: values, sizes, batches, limits and bad input of codecs on the host; [`codec::device`] of codecs on a device.
 //! * [`device`]: allocation, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
 //! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
 //! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
@@ -12,10 +13,13 @@
 //! This crate implements no codec, no store and no real device, and has no test vectors. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
 #![deny(unsafe_code)]
 
+pub mod codec;
 pub mod device;
+mod samples;
 pub mod store;
 mod suite;
 #[cfg(feature = "toy")]
 pub mod toy;
 
+pub use samples::{Sample, samples};
 pub use suite::{Case, Outcome, Report, Subject};
