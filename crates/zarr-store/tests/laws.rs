@@ -172,3 +172,22 @@ fn metrics_count() {
     assert_eq!(handle.reset(), counted);
     assert_eq!(handle.snapshot(), Default::default());
 }
+
+/// A law that nothing breaks shows nothing.
+#[cfg(feature = "test-util")]
+#[test]
+fn bad_stores_are_caught() {
+    use zarr_store::{Fault, FaultyStore, When};
+    use zarr_store_api::StoreErrorKind;
+    let broken = |when: When, fault: Fault| -> Vec<&'static str> {
+        let make = || AnyStore::blocking(FaultyStore::new(MemoryStore::new()).with(when.clone(), fault.clone()));
+        let outcomes = check_store(make);
+        outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Broken(_))).map(|outcome| outcome.id).collect()
+    };
+    let torn = broken(When::Write(5), Fault::Tear(7));
+    assert!(torn.contains(&"write/atomic") && torn.contains(&"read/whole"), "{torn:?}");
+    let short = broken(When::Read(3), Fault::Tear(0));
+    assert!(short.contains(&"read/ranges") && short.contains(&"read/whole") && short.contains(&"write/atomic"), "{short:?}");
+    let failing = broken(When::List(0), Fault::Fail(StoreErrorKind::Io));
+    assert!(failing.iter().all(|id| id.contains("list") || id.contains("erase-")) && failing.len() >= 7, "{failing:?}");
+}

@@ -122,3 +122,13 @@ fn keys_that_object_stores_cannot_hold_are_refused() {
         assert_eq!(store.get(&key(odd), ByteRange::All).unwrap().as_deref(), Some(odd.as_bytes()), "{odd}");
     }
 }
+
+#[test]
+fn large_values_go_up_in_parts() {
+    let runtime = Runtime::new().unwrap();
+    let _entered = runtime.enter();
+    for part in [1, 7, 999, 1000, 100_000] {
+        let make = || ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").with_upload_parts(5000, part * 100).into();
+        assert_held(&check_store(make));
+    }
+}

@@ -51,6 +51,19 @@ impl Server {
         OpenOptions::write().with("endpoint", format!("http://{}", self.address)).with("allow_http", "true")
     }
 
+    /// As `open_url` makes it, but without repeating what failed.
+    fn adapter(&self) -> ObjectStoreAdapter {
+        let s3 = AmazonS3Builder::new()
+            .with_bucket_name("bucket")
+            .with_endpoint(format!("http://{}", self.address))
+            .with_allow_http(true)
+            .with_access_key_id("key")
+            .with_secret_access_key("secret")
+            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
+            .build();
+        ObjectStoreAdapter::new(Arc::new(s3.unwrap()), "s3://bucket")
+    }
+
     fn open(&self, prefix: &str) -> AnyStore {
         let options = self.options().with("access_key_id", "key").with("secret_access_key", "secret");
         open_url(&format!("s3://bucket/{prefix}"), &options).unwrap()
@@ -77,16 +90,7 @@ fn laws() {
     let mut number = 0;
     let make = || {
         number += 1;
-        // As `open_url` makes it, but without repeating what failed.
-        let s3 = AmazonS3Builder::new()
-            .with_bucket_name("bucket")
-            .with_endpoint(format!("http://{}", server.address))
-            .with_allow_http(true)
-            .with_access_key_id("key")
-            .with_secret_access_key("secret")
-            .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
-            .build();
-        ObjectStoreAdapter::new(Arc::new(s3.unwrap()), "s3://bucket").with_prefix(Path::from(format!("some/where/{number}"))).into()
+        server.adapter().with_prefix(Path::from(format!("some/where/{number}"))).into()
     };
     // The first store installs the TLS implementation, which the client wants even without TLS.
     server.open("");
@@ -109,6 +113,22 @@ fn the_root_of_a_bucket() {
     assert_eq!(store.get(&key, ByteRange::Suffix(3)).unwrap().as_deref(), Some(&b"two"[..]));
     let listing = store.as_listable().unwrap().list_dir(&"".parse().unwrap()).unwrap();
     assert_eq!(listing.prefixes.len(), 1);
+}
+
+#[test]
+fn large_values_go_up_in_parts() {
+    let server = Server::start(Some(("key", "secret")));
+    server.open("");
+    let store = AsyncToBlocking::new(server.adapter().with_upload_parts(6 << 20, 5 << 20)).unwrap();
+    let key = StoreKey::new("large").unwrap();
+    let value: Vec<u8> = (0..3_000_000u32).flat_map(u32::to_le_bytes).collect();
+    let parts: Vec<&[u8]> = value.chunks(1_234_567).collect();
+    store.as_writable().unwrap().set_vectored(&key, &parts).unwrap();
+    assert!(store.get(&key, ByteRange::All).unwrap().is_some_and(|read| read == value));
+
+    let error = store.as_writable().unwrap().set(&StoreKey::new("large/below").unwrap(), value.into());
+    assert!(error.is_err(), "this server cannot have a file and a directory of one name");
+    assert!(store.size(&key).unwrap().is_some());
 }
 
 #[test]

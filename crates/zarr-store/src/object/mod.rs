@@ -66,6 +66,8 @@ pub struct ObjectStoreAdapter {
     writable: bool,
     listable: bool,
     gap: u64,
+    largest_put: usize,
+    part: usize,
     /// Set once the backend has refused a suffix range.
     no_suffixes: AtomicBool,
     /// Set once the backend has shown that it ignores ranges.
@@ -91,6 +93,8 @@ impl ObjectStoreAdapter {
             writable: true,
             listable: true,
             gap: GAP,
+            largest_put: LARGEST_SINGLE_PUT,
+            part: PART,
             no_suffixes: AtomicBool::new(false),
             no_ranges: AtomicBool::new(false),
         }
@@ -121,6 +125,15 @@ impl ObjectStoreAdapter {
     #[must_use]
     pub fn with_gap(mut self, bytes: u64) -> Self {
         self.gap = bytes;
+        self
+    }
+
+    /// Sets above which size values are uploaded in parts, and of which size parts are, in bytes.
+    /// (By default 1 GiB and 64 MiB; S3 takes parts of 5 MiB and more.)
+    #[must_use]
+    pub fn with_upload_parts(mut self, largest_single: usize, part: usize) -> Self {
+        self.largest_put = largest_single;
+        self.part = part.max(1);
         self
     }
 
@@ -222,7 +235,7 @@ impl ObjectStoreAdapter {
         let path = self.path(key)?;
         let length: usize = parts.iter().map(Bytes::len).sum();
         let payload: PutPayload = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if length > LARGEST_SINGLE_PUT {
+        if length > self.largest_put {
             return self.put_in_parts(&path, payload).await.map_err(|error| error.with_key(key));
         }
         match self.store.put_opts(&path, payload, PutOptions::default()).await {
@@ -244,12 +257,12 @@ impl ObjectStoreAdapter {
         let mut upload = self.store.put_multipart(path).await.map_err(failed)?;
         let mut uploads = Vec::new();
         let mut part = Vec::new();
-        let mut room = PART;
+        let mut room = self.part;
         for mut piece in payload {
             while piece.len() > room {
                 part.push(piece.split_to(room));
                 uploads.push(upload.put_part(part.drain(..).collect()));
-                room = PART;
+                room = self.part;
             }
             room -= piece.len();
             part.push(piece);
