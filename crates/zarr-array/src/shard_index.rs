@@ -94,10 +94,11 @@ pub(crate) struct BoundIndex {
 }
 
 impl IndexCodec {
-    pub(crate) fn new(codecs: Vec<Extension>, location: IndexLocation, registry: &Registry) -> Result<Self, CodecError> {
+    /// The index of shards of `rank` axes.
+    pub(crate) fn new(codecs: Vec<Extension>, location: IndexLocation, registry: &Registry, rank: usize) -> Result<Self, CodecError> {
         let index = Self { codecs, location, registry: registry.clone(), bound: RwLock::default() };
         // An index of unknown size is an error of the metadata, to be told when the array is opened.
-        index.bound(&[1])?;
+        index.bound(&vec![1; rank])?;
         Ok(index)
     }
 

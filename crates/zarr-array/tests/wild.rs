@@ -50,11 +50,8 @@ fn load(path: &Path) -> Vector {
     let json = Json::parse(&std::fs::read(path).unwrap()).unwrap();
     let store = MemoryStore::new();
     for (key, value) in json.get("store").unwrap().as_object().unwrap().iter() {
-        let bytes = match value {
-            Json::String(text) if key.ends_with(".json") || key.starts_with(".z") || key.contains("/.z") => text.clone().into_bytes(),
-            Json::String(text) => hex(text),
-            other => other.to_text().into_bytes(),
-        };
+        let part = |name| value.get(name).and_then(Json::as_str);
+        let bytes = part("text").map(|text| text.as_bytes().to_vec()).or_else(|| part("hex").map(hex)).expect("text or hex");
         store.set(&StoreKey::new(key).unwrap(), bytes.into()).unwrap();
     }
     Vector {
@@ -122,7 +119,9 @@ fn every_vector_is_decided_and_read_so() {
         }
         match decisions.get(name) {
             Some((verdict, _)) if *verdict == shown => {}
-            Some((verdict, reason)) => wrong.push(format!("{name}: decided that it {verdict} ({reason}), and it {shown}: {:?}", found.err())),
+            Some((verdict, reason)) => {
+                wrong.push(format!("{name}: decided that it {verdict} ({reason}), and it {shown}: {:?}", found.err()))
+            }
             // What was meant is read, and what means nothing is refused: no decision needed.
             None if (shown == "reads" && vector.intended.is_some()) || (shown == "refuses" && vector.intended.is_none()) => {}
             None => wrong.push(format!("{name}: undecided, and it {shown}: {} | {:?}", vector.why, found.err())),
