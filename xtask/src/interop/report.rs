@@ -95,7 +95,8 @@ pub(crate) struct Outcome {
     cover: Cover,
     /// By factor, level, peer: what we read of theirs, what they read of ours.
     counts: BTreeMap<(String, String, &'static str), [Count; 2]>,
-    failures: Vec<String>,
+    /// By what went wrong, the cases with which it did.
+    failures: BTreeMap<String, Vec<String>>,
     stale: Vec<String>,
 }
 
@@ -110,11 +111,11 @@ impl Outcome {
     /// When a report is absent, incomplete or not what it should be.
     pub(crate) fn gather(paths: &Paths) -> Result<Self> {
         let cover: Cover = serde_json::from_slice(&fs::read(paths.cases.join("cases.json"))?)?;
-        let mut out = Self { cover, counts: BTreeMap::new(), failures: Vec::new(), stale: Vec::new() };
+        let mut out = Self { cover, counts: BTreeMap::new(), failures: BTreeMap::new(), stale: Vec::new() };
         let our_writes = read(&paths.our_writes())?;
         for (id, line) in &our_writes {
             if line.verdict != "ok" {
-                out.failures.push(format!("we write {id}: {} {}", line.verdict, line.message));
+                Self::fail(&mut out.failures, "we write", line, id, "");
             }
         }
         for peer in Peer::ALL {
@@ -125,6 +126,19 @@ impl Outcome {
             out.judge(peer, 1, |case| [&our_writes, &their_reads].map(|v| v.get(&case.id)))?;
         }
         Ok(out)
+    }
+
+    fn fail(failures: &mut BTreeMap<String, Vec<String>>, who: &str, line: &Line, id: &str, levels: &str) {
+        // Failures that differ in numbers only are one.
+        let mut what = String::new();
+        for c in format!("{who}: {} {}", line.verdict, line.message).chars() {
+            match c {
+                '0'..='9' if what.ends_with('#') => (),
+                '0'..='9' => what.push('#'),
+                _ => what.push(c),
+            }
+        }
+        failures.entry(what).or_default().push(format!("{id} {levels}"));
     }
 
     /// Direction 0: the peer writes and we read. Direction 1: we write and the peer reads.
@@ -152,14 +166,8 @@ impl Outcome {
             }
             if status == Status::Failed && rule.is_none() {
                 let side = if write.verdict == "ok" { read } else { write };
-                self.failures.push(format!(
-                    "{} {words}: {} {} {} [{}]",
-                    peer.name(),
-                    case.id,
-                    side.verdict,
-                    side.message,
-                    case.levels.values().cloned().collect::<Vec<_>>().join(" ")
-                ));
+                let levels = case.levels.values().cloned().collect::<Vec<_>>().join(" ");
+                Self::fail(&mut self.failures, &format!("{} {words}", peer.name()), side, &case.id, &levels);
             }
             for factor in SHOWN {
                 let level = case.levels.get(factor).ok_or("a case without one of the factors")?;
@@ -208,11 +216,11 @@ impl Outcome {
                 println!("  {level:<24}{}", cells.join("").trim_end());
             }
         }
-        for line in self.failures.iter().take(200) {
-            println!("FAILED {line}");
-        }
-        if self.failures.len() > 200 {
-            println!("FAILED ... and {} more", self.failures.len() - 200);
+        for (what, cases) in &self.failures {
+            println!("FAILED {} times: {what}", cases.len());
+            for case in cases.iter().take(4) {
+                println!("       {case}");
+            }
         }
         for line in &self.stale {
             println!("STALE {line}");
@@ -253,7 +261,8 @@ impl Outcome {
         if self.failures.is_empty() && self.stale.is_empty() {
             return Ok(());
         }
-        Err(format!("interop: {} failed, {} stale rules", self.failures.len(), self.stale.len()).into())
+        let failed: usize = self.failures.values().map(Vec::len).sum();
+        Err(format!("interop: {failed} failed, {} stale rules", self.stale.len()).into())
     }
 }
 
