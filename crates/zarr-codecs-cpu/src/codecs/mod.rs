@@ -33,6 +33,8 @@ pub mod cast_value;
 pub mod delta;
 pub mod fixedscaleoffset;
 pub mod packbits;
+#[cfg(feature = "pcodec")]
+pub mod pcodec;
 pub mod quantize;
 pub mod reshape;
 pub mod scale_offset;
@@ -75,6 +77,8 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         delta::register,
         fixedscaleoffset::register,
         packbits::register,
+        #[cfg(feature = "pcodec")]
+        pcodec::register,
         quantize::register,
         reshape::register,
         scale_offset::register,
