@@ -1,0 +1,255 @@
+//! Codecs: any bytes decode or fail, within the memory that metadata tells; what is encoded decodes.
+
+use std::sync::LazyLock;
+
+use zarr_codec_api::{ArrayRepresentation, Chain, Policy, Scratch, Source, Target, VariableData};
+use zarr_meta::{DataType, Extension, FillValue, Json};
+
+/// A data type, a chunk shape and a codec chain, as in metadata.
+struct Configuration(&'static str, &'static [u64], &'static str);
+
+/// Every codec, with the settings that change how it decodes. The place in the list is the first byte of an input: add at the end.
+const CONFIGURATIONS: &[Configuration] = &[
+    Configuration(r#""int16""#, &[6, 7], r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#),
+    Configuration(
+        r#""int32""#,
+        &[3, 4, 5],
+        r#"[{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "zstd", "configuration": {"level": 1, "checksum": true}}]"#),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "gzip", "configuration": {"level": 1}}]"#),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.zlib", "configuration": {"level": 1}}]"#),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}]"#),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.bz2", "configuration": {"level": 1}}]"#),
+    Configuration(
+        r#""uint8""#,
+        &[100],
+        r#"["bytes", {"name": "numcodecs.lzma", "configuration": {"format": 1, "check": -1, "preset": null, "filters": null}}]"#,
+    ),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", "crc32c"]"#),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.adler32"}]"#),
+    Configuration(r#""uint8""#, &[101], r#"["bytes", {"name": "numcodecs.fletcher32"}]"#),
+    Configuration(r#""uint8""#, &[101], r#"["bytes", {"name": "numcodecs.crc32"}]"#),
+    Configuration(r#""uint8""#, &[101], r#"["bytes", {"name": "numcodecs.jenkins_lookup3"}]"#),
+    Configuration(r#""uint8""#, &[104], r#"["bytes", {"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}]"#),
+    Configuration(
+        r#""float32""#,
+        &[8, 8],
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}}]"#,
+    ),
+    Configuration(
+        r#""float64""#,
+        &[64, 16],
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 1, "shuffle": "bitshuffle", "typesize": 8, "blocksize": 0}}]"#,
+    ),
+    Configuration(r#""string""#, &[9], r#"["vlen-utf8"]"#),
+    Configuration(r#""bytes""#, &[9], r#"["vlen-bytes"]"#),
+    Configuration(r#""bytes""#, &[9], r#"[{"name": "numcodecs.vlen-array", "configuration": {"dtype": "<i4"}}]"#),
+    Configuration(r#""bool""#, &[99], r#"[{"name": "packbits"}]"#),
+    Configuration(
+        r#""float32""#,
+        &[25],
+        r#"[{"name": "bitround", "configuration": {"keepbits": 5}}, {"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"]"#,
+    ),
+    Configuration(
+        r#""float64""#,
+        &[25],
+        r#"[{"name": "numcodecs.fixedscaleoffset", "configuration": {"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "<u2"}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""int64""#,
+        &[25],
+        r#"[{"name": "numcodecs.delta", "configuration": {"dtype": "<i8", "astype": "<i4"}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""float32""#,
+        &[25],
+        r#"[{"name": "numcodecs.quantize", "configuration": {"digits": 2, "dtype": "<f4"}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""float64""#,
+        &[25],
+        r#"[{"name": "numcodecs.astype", "configuration": {"encode_dtype": "<i2", "decode_dtype": "<f8"}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""float64""#,
+        &[25],
+        r#"[{"name": "scale_offset", "configuration": {"offset": 5, "scale": 0.1}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""float64""#,
+        &[25],
+        r#"[{"name": "cast_value", "configuration": {"data_type": "uint8", "rounding": "nearest-even", "out_of_range": "clamp", "scalar_map": {"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""int32""#,
+        &[6, 4],
+        r#"[{"name": "reshape", "configuration": {"shape": [[0, 1]]}}, {"name": "bytes", "configuration": {"endian": "little"}}]"#,
+    ),
+    Configuration(
+        r#""uint8""#,
+        &[100],
+        r#"["bytes", {"name": "numcodecs.lzma", "configuration": {"format": 3, "filters": [{"id": 33, "preset": 1}]}}]"#,
+    ),
+];
+
+fn bind(data_type: &str, shape: &[u64], codecs: &str) -> Result<Chain, String> {
+    let data_type = DataType::parse(&Json::parse(data_type.as_bytes()).expect("JSON")).expect("a data type");
+    let codecs = Json::parse(codecs.as_bytes()).expect("JSON");
+    let codecs: Vec<Extension> = codecs.as_array().expect("a list").iter().map(|codec| Extension::parse(codec).expect("a codec")).collect();
+    chain(data_type, shape, &codecs)
+}
+
+/// Binds a chain for the default fill value.
+fn chain(data_type: DataType, shape: &[u64], codecs: &[Extension]) -> Result<Chain, String> {
+    let fill_value = FillValue::default_for(&data_type);
+    let representation = ArrayRepresentation { data_type, shape: shape.to_vec(), fill_value };
+    Chain::bind(codecs, representation, &crate::registry(), &Policy::Host).map_err(|error| error.to_string())
+}
+
+/// The chains under test, by the first byte of an input.
+pub fn chains() -> &'static [Result<Chain, String>] {
+    static CHAINS: LazyLock<Vec<Result<Chain, String>>> =
+        LazyLock::new(|| CONFIGURATIONS.iter().map(|Configuration(data_type, shape, codecs)| bind(data_type, shape, codecs)).collect());
+    &CHAINS
+}
+
+/// The codecs of each chain, as text.
+pub fn chain_texts() -> impl Iterator<Item = &'static str> {
+    CONFIGURATIONS.iter().map(|Configuration(_, _, codecs)| *codecs)
+}
+
+fn decode(chain: &Chain, encoded: &[u8]) -> Option<Decoded> {
+    let mut scratch = Scratch::new();
+    if let Some(len) = chain.representation().byte_len().expect("a small chunk") {
+        let mut decoded = vec![0; len];
+        chain.decode(encoded, Target::Exact(&mut decoded), &mut scratch).ok()?;
+        Some(Decoded::Fixed(decoded))
+    } else {
+        let mut elements = VariableData::new();
+        chain.decode(encoded, Target::Variable { elements: &mut elements, limit: 1 << 20 }, &mut scratch).ok()?;
+        assert!(elements.byte_len() <= 1 << 20, "more than the limit");
+        assert_eq!(Ok(elements.len()), chain.representation().elements().map_err(|_| ()), "not as many elements as the chunk has");
+        Some(Decoded::Variable(elements))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Decoded {
+    Fixed(Vec<u8>),
+    Variable(VariableData),
+}
+
+impl Decoded {
+    fn encode(&self, chain: &Chain) -> Option<Vec<u8>> {
+        let source = match self {
+            Self::Fixed(bytes) => Source::Bytes(bytes),
+            Self::Variable(elements) => Source::Variable(elements),
+        };
+        let mut encoded = Vec::new();
+        chain.encode(source, &mut encoded, &mut Scratch::new()).ok()?;
+        Some(encoded)
+    }
+}
+
+/// The first byte picks the chain; the rest is an encoded chunk.
+pub fn codec_decode(data: &[u8]) {
+    if let Some((&first, encoded)) = data.split_first()
+        && let Some(Ok(chain)) = chains().get(usize::from(first))
+    {
+        decode(chain, encoded);
+    }
+}
+
+/// The first byte picks the chain; the rest are elements, again from the start when there are too few. What is encoded decodes, to the same
+/// where the codec loses nothing, and what was decoded once encodes to the same from then on.
+pub fn codec_round_trip(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let Some(Ok(chain)) = chains().get(usize::from(first)) else { return };
+    if rest.is_empty() {
+        return;
+    }
+    let original = match chain.representation().byte_len().expect("a small chunk") {
+        Some(len) => Decoded::Fixed(rest.iter().copied().cycle().take(len).collect()),
+        None => {
+            let count = chain.representation().elements().expect("a small chunk");
+            let mut elements: Vec<&[u8]> = rest.splitn(count, |&byte| byte == 0).collect();
+            elements.resize(count, b"");
+            Decoded::Variable(elements.into_iter().collect())
+        }
+    };
+    // Values that a codec refuses.
+    let Some(encoded) = original.encode(chain) else { return };
+    let decoded = decode(chain, &encoded).expect("what is encoded decodes");
+    if is_lossless(chain) {
+        assert_eq!(decoded, original);
+    }
+}
+
+/// Whether all codecs give back what they took. Booleans and types narrower than a byte may hold other bits than their values need.
+fn is_lossless(chain: &Chain) -> bool {
+    const LOSSY: [&str; 8] = [
+        "bitround",
+        "numcodecs.fixedscaleoffset",
+        "numcodecs.delta",
+        "numcodecs.quantize",
+        "numcodecs.astype",
+        "scale_offset",
+        "cast_value",
+        "packbits",
+    ];
+    chain.stages().iter().all(|stage| !LOSSY.contains(&stage.codec.name.as_str()))
+}
+
+/// Metadata's list of codecs for a chunk of one of a few data types, which the first byte picks. A chain that binds encodes or refuses a chunk of the
+/// fill value, and decodes what it encoded.
+pub fn codec_chain(data: &[u8]) {
+    const TYPES: [&str; 8] = ["float32", "int16", "uint8", "bool", "complex64", "string", "bytes", "int4"];
+    let Some((&first, text)) = data.split_first() else { return };
+    let Ok(Json::Array(list)) = Json::parse(text) else { return };
+    let Ok(codecs) = list.iter().map(Extension::parse).collect::<Result<Vec<_>, _>>() else { return };
+    let name = TYPES[usize::from(first) % TYPES.len()];
+    let data_type = DataType::parse(&Json::from(name)).expect("a data type");
+    let Ok(chain) = chain(data_type, &[4, 6], &codecs) else { return };
+    let zeros = match chain.representation().byte_len().expect("a small chunk") {
+        Some(len) => Decoded::Fixed(vec![0; len]),
+        None => Decoded::Variable(std::iter::repeat_n(b"", 24).collect()),
+    };
+    if let Some(encoded) = zeros.encode(&chain) {
+        decode(&chain, &encoded).expect("what is encoded decodes");
+    }
+}
+
+/// A chunk of one codec: exactly as long as the metadata says, and behind a size that it does not say.
+fn one(exact: &Chain, growing: &Chain, encoded: &[u8]) {
+    decode(exact, encoded);
+    decode(growing, encoded);
+}
+
+macro_rules! one_codec {
+    ($(#[$doc:meta] $name:ident: $codecs:literal, $growing:literal;)*) => {$(
+        #[$doc]
+        pub fn $name(encoded: &[u8]) {
+            static CHAINS: LazyLock<[Chain; 2]> = LazyLock::new(|| {
+                [bind(r#""int32""#, &[64, 64], $codecs), bind(r#""int32""#, &[64, 64], $growing)].map(|chain| chain.expect("a codec"))
+            });
+            let [exact, growing] = &*CHAINS;
+            one(exact, growing, encoded);
+        }
+    )*};
+}
+
+one_codec! {
+    /// A blosc container, of any codec inside.
+    codec_blosc:
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}}]"#,
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}, {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "noshuffle", "blocksize": 0}}]"#;
+    /// Members of gzip.
+    codec_gzip:
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}]"#,
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}, {"name": "gzip", "configuration": {"level": 1}}]"#;
+    /// Frames of zstd.
+    codec_zstd:
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#,
+        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
+}
