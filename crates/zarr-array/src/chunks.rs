@@ -73,7 +73,8 @@ impl Chunks {
                     *inner = len;
                 }
             }
-            let level = ShardLevel { order: order.clone(), index: IndexCodec::new(parsed.index_codecs, parsed.location, &registry, order.len())? };
+            let level =
+                ShardLevel { order: order.clone(), index: IndexCodec::new(parsed.index_codecs, parsed.location, &registry, order.len())? };
             codecs = parsed.codecs;
             levels.push(level);
             inner.push(inner_shape);

@@ -21,6 +21,8 @@ mod error;
 mod explain;
 mod geometry;
 mod group;
+#[cfg(feature = "ndarray")]
+mod nd;
 mod node;
 mod options;
 mod plan;

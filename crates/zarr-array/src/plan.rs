@@ -33,6 +33,8 @@ impl ChunkKeys {
 pub struct Coalescing {
     /// The most bytes between two wanted ranges that are read along rather than asked around.
     pub gap: u64,
+    /// The most bytes of one request that are read along, as a share of those wanted, in percent.
+    pub waste: u8,
     /// The most bytes in one request, unless a single inner chunk has more.
     pub request: u64,
 }
@@ -219,7 +221,8 @@ impl Plan {
         wanted.sort_by_key(|(range, ..)| (range.start, range.end));
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut parts: Vec<ChunkPart> = Vec::new();
-        let mut total = 0u64;
+        // Bytes of the request at hand: wanted, and between those.
+        let (mut useful, mut wasted) = (0u64, 0u64);
         let mut flush = |ranges: &mut Vec<Range<u64>>, parts: &mut Vec<ChunkPart>| {
             if !parts.is_empty() {
                 let ranges = ranges.drain(..).map(|range| ByteRange::Bounded { start: range.start, end: range.end }).collect();
@@ -227,22 +230,24 @@ impl Plan {
             }
         };
         for (range, skipped, partial, node) in wanted {
-            let joins = ranges.last().is_some_and(|last| range.start <= last.end.saturating_add(self.coalescing.gap));
-            let grown = match ranges.last() {
-                Some(last) if joins => range.end.saturating_sub(last.end),
-                _ => range.end - range.start,
-            };
-            if !parts.is_empty() && total.saturating_add(grown) > self.coalescing.request {
+            let len = range.end - range.start;
+            if !parts.is_empty() && useful.saturating_add(wasted).saturating_add(len) > self.coalescing.request {
                 flush(&mut ranges, &mut parts);
-                total = 0;
+                (useful, wasted) = (0, 0);
             }
-            match ranges.last_mut().filter(|last| range.start <= last.end.saturating_add(self.coalescing.gap)) {
+            let joined = ranges.last_mut().filter(|last| {
+                let gap = range.start.saturating_sub(last.end);
+                let allowed = useful.saturating_add(len) / 100 * u64::from(self.coalescing.waste);
+                gap == 0 || (gap <= self.coalescing.gap && wasted.saturating_add(gap) <= allowed)
+            });
+            match joined {
                 Some(last) => {
-                    total = total.saturating_add(range.end.saturating_sub(last.end));
+                    wasted = wasted.saturating_add(range.start.saturating_sub(last.end));
+                    useful = useful.saturating_add(range.end.saturating_sub(range.start.max(last.end)));
                     last.end = last.end.max(range.end);
                 }
                 None => {
-                    total = total.saturating_add(range.end - range.start);
+                    useful = useful.saturating_add(len);
                     ranges.push(range.clone());
                 }
             }

@@ -61,7 +61,7 @@ impl WholeShard {
         )?;
         let keys = ChunkKeys { prefix: StorePrefix::default(), encoding: ChunkKeyEncoding::Default { separator: Separator::Slash } };
         let resolved = Selection::all().resolve(&representation.shape, &chunks.cuts.grid).map_err(into_codec)?;
-        let coalescing = Coalescing { gap: 0, request: 0 };
+        let coalescing = Coalescing { gap: 0, waste: 0, request: 0 };
         Plan::new(Arc::new(chunks), keys, &representation.shape, &resolved, coalescing).map_err(into_codec)
     }
 

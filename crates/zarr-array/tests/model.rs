@@ -75,7 +75,7 @@ fn reads_and_writes_agree_with_a_vector() {
         }
         check_read(name, &array, &model, &Selection::all());
         // The same through a new handle, and with every range asked for on its own.
-        let apart = options().with_coalescing(Coalescing { gap: 0, request: 1 });
+        let apart = options().with_coalescing(Coalescing { gap: 0, waste: 0, request: 1 });
         let again = Array::open(array.store().clone(), "/", &apart).unwrap();
         check_read(name, &again, &model, &Selection::all());
     }

@@ -1,0 +1,331 @@
+//! What an array and a group do beyond reading and writing: requests, resizing, hierarchies, types, failures.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{codecs, memory, options, runtime};
+use half::f16;
+use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
+use zarr_meta::{DataType, FillValue, Json, JsonObject};
+use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
+use zarr_store_api::{AnyStore, StoreErrorKind};
+
+fn fill(value: i32) -> FillValue {
+    FillValue::from_bytes(value.to_ne_bytes().to_vec(), &DataType::Int32).unwrap()
+}
+
+#[test]
+fn a_cold_box_in_one_shard_costs_two_requests() {
+    let (store, metrics) = Metrics::any(AnyStore::blocking(MemoryStore::new()));
+    let builder = ArrayBuilder::new([64, 64, 64], DataType::UInt16).chunks([8, 8, 8]).shards([64, 64, 64]);
+    let array = builder.create(store.clone(), "/", &options()).unwrap();
+    let values: Vec<u16> = (0..64u32 * 64 * 64).map(|i| (i.wrapping_mul(2_654_435_761) >> 18) as u16).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let shard = array.stored_chunk_size(&[0, 0, 0]).unwrap().unwrap();
+    let per_chunk = (shard - 512 * 16 - 4) as f64 / 512.0;
+    // Boxes of several extents, along rows of inner chunks and across them.
+    for (text, inner) in
+        [("0:8, 0:8, :", 8.0), ("10:14, 3:20, 9:30", 3.0 * 3.0), ("0:16, :, 30:34", 2.0 * 8.0 * 2.0), ("5, 5, 5", 1.0), ("::9, ::9, 0", 64.0)]
+    {
+        let array = Array::open(store.clone(), "/", &options()).unwrap();
+        metrics.reset();
+        array.read(&Selection::parse(text, 3).unwrap()).unwrap();
+        let done = metrics.reset();
+        let bytes = done.bytes_read();
+        assert_eq!(done.requests(), 2, "{text}: one for the index, one for the inner chunks");
+        let needed = inner * per_chunk + 512.0 * 16.0 + 4.0;
+        assert!((bytes as f64) <= 1.25 * needed, "{text}: {bytes} bytes for {needed}");
+    }
+}
+
+#[test]
+fn shrinking_and_growing_leaves_no_stale_elements() {
+    for builder in [
+        ArrayBuilder::new([10, 10], DataType::Int32).chunks([4, 3]),
+        ArrayBuilder::new([10, 10], DataType::Int32).chunks([2, 3]).shards([4, 6]),
+        ArrayBuilder::new([10, 10], DataType::Int32).chunks([4, 3]).version(Version::V2),
+    ] {
+        let mut array = builder.fill_value(fill(-1)).create(memory(), "/x", &options()).unwrap();
+        let values: Vec<i32> = (0..100).collect();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        array.resize(&[5, 7]).unwrap();
+        assert_eq!(array.shape(), [5, 7]);
+        assert!(array.stored_chunk_size(&[2, 0]).unwrap().is_none(), "chunks outside are gone");
+        array.resize(&[12, 10]).unwrap();
+        let expected: Vec<i32> = (0..12 * 10).map(|at| if at / 10 < 5 && at % 10 < 7 { at / 10 * 10 + at % 10 } else { -1 }).collect();
+        assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), expected);
+        let again = Array::open(array.store().clone(), "/x", &options()).unwrap();
+        assert_eq!(again.shape(), [12, 10]);
+        assert!(array.resize(&[1]).is_err());
+    }
+}
+
+#[test]
+fn appending_grows_along_an_axis() {
+    let mut array = ArrayBuilder::new([0, 4], DataType::Int32).chunks([3, 4]).create(memory(), "/", &options()).unwrap();
+    for step in 0..5i32 {
+        let rows: Vec<u8> = (0..8).flat_map(|i| (step * 8 + i).to_ne_bytes()).collect();
+        array.append(0, &rows).unwrap();
+    }
+    assert_eq!(array.shape(), [10, 4]);
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), (0..40).collect::<Vec<i32>>());
+    assert!(array.append(0, &[1, 2, 3]).is_err());
+    assert!(array.append(2, &[]).is_err());
+}
+
+#[test]
+fn hierarchies_with_and_without_consolidated_metadata() {
+    for version in [Version::V2, Version::V3] {
+        let directory = tempfile::tempdir().unwrap();
+        let store: AnyStore = AnyStore::blocking(FilesystemStore::new(directory.path()).unwrap());
+        let attributes = JsonObject::new().with("title", "root").with("big", Json::parse(b"123456789012345678901234567890").unwrap());
+        let options = options();
+        let make = Group::create_async(store.clone(), "/", attributes.clone(), version, false, &options);
+        let mut root = pollster::block_on(make).unwrap();
+        let inner = root.create_group("inner", JsonObject::new()).unwrap();
+        let builder = ArrayBuilder::new([4], DataType::Int32).dimension_names(["t"]);
+        let builder = if version == Version::V2 { builder.optional_dimension_names(None) } else { builder };
+        let array = inner.create_array("a", &builder).unwrap();
+        array.write_elements(&Selection::all(), &[1, 2, 3, 4]).unwrap();
+        root.create_array("ab", &builder).unwrap();
+        assert_eq!(root.names().unwrap(), ["ab", "inner"]);
+        assert!(matches!(root.create_group("inner", JsonObject::new()), Err(ArrayError::Exists { .. })));
+        root.consolidate().unwrap();
+
+        let (counted, metrics) = Metrics::any(store.clone());
+        let root = Group::open(counted, "/", &options).unwrap();
+        assert!(root.is_consolidated());
+        assert_eq!(root.attributes(), &attributes);
+        let before = metrics.snapshot();
+        assert_eq!(root.names().unwrap(), ["ab", "inner"]);
+        let paths: Vec<String> = root.walk().unwrap().iter().map(|node| node.path().to_string()).collect();
+        assert_eq!(paths, ["/ab", "/inner", "/inner/a"]);
+        let Node::Group(inner) = root.get("inner").unwrap() else { panic!("a group") };
+        assert_eq!(inner.names().unwrap(), ["a"]);
+        assert_eq!(metrics.snapshot().requests(), before.requests(), "one document says it all");
+        assert_eq!(inner.array("a").unwrap().read_elements::<i32>(&Selection::all()).unwrap(), [1, 2, 3, 4]);
+        assert!(matches!(root.array("inner"), Err(ArrayError::NotFound { .. })));
+        assert!(matches!(root.get("none"), Err(ArrayError::NotFound { .. })));
+        inner.erase().unwrap();
+    }
+}
+
+#[test]
+fn elements_of_every_kind() {
+    fn round_trip<T: zarr_array::Element + PartialEq + std::fmt::Debug>(data_type: DataType, values: Vec<T>) {
+        for version in [Version::V3, Version::V2] {
+            let builder = ArrayBuilder::new([values.len() as u64], data_type.clone()).chunks([2]).version(version);
+            let Ok(array) = builder.create(memory(), "/", &options()) else {
+                assert_eq!(version, Version::V2, "{data_type:?}");
+                continue;
+            };
+            array.write_elements(&Selection::all(), &values).unwrap();
+            assert_eq!(array.read_elements::<T>(&Selection::all()).unwrap(), values, "{data_type:?}");
+            let reversed: Vec<T> = values.iter().rev().cloned().collect();
+            assert_eq!(array.read_elements::<T>(&Selection::parse("::-1", 1).unwrap()).unwrap(), reversed);
+            let _ = array.read_elements::<u128_like::Wrong>(&Selection::all()).unwrap_err();
+        }
+    }
+    round_trip(DataType::Bool, vec![true, false, true]);
+    round_trip(DataType::Int8, vec![-1i8, 2, 3]);
+    round_trip(DataType::UInt64, vec![u64::MAX, 0, 1]);
+    round_trip(DataType::Float16, vec![f16::NEG_INFINITY, f16::ONE, f16::MIN_POSITIVE_SUBNORMAL]);
+    round_trip(DataType::Float64, vec![-0.0f64, f64::MAX, 5e-324]);
+    round_trip(DataType::Complex64, vec![num_complex::Complex::new(1.0f32, -2.0); 3]);
+    round_trip(DataType::String, vec!["é".to_owned(), String::new(), "数据".to_owned()]);
+    round_trip(DataType::Bytes, vec![vec![0u8, 255], vec![], vec![1]]);
+}
+
+mod u128_like {
+    use zarr_array::{Array, ArrayData, ArrayError, Element, Elements, Selection};
+
+    /// An element of no data type.
+    #[derive(Clone, Debug)]
+    pub struct Wrong;
+
+    impl Element for Wrong {
+        fn matches(_: &zarr_meta::DataType) -> bool {
+            false
+        }
+        fn write(_: &Array, _: &Selection, _: &[Self]) -> Result<(), ArrayError> {
+            unreachable!()
+        }
+        fn from_data(_: ArrayData) -> Result<Vec<Self>, ArrayError> {
+            unreachable!()
+        }
+        fn to_owned_data(_: &[Self]) -> Elements {
+            unreachable!()
+        }
+    }
+}
+
+#[test]
+fn sharded_and_nested_strings() {
+    let names: Vec<String> = (0..60).map(|i| "x".repeat(i % 7) + &i.to_string()).collect();
+    let array = ArrayBuilder::new([6, 10], DataType::String).chunks([2, 3]).shards([4, 6]).create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &names).unwrap();
+    assert_eq!(array.read_elements::<String>(&Selection::all()).unwrap(), names);
+    let some = Selection::parse("[4, 1], ::-3", 2).unwrap();
+    let expected: Vec<String> = [4, 1].iter().flat_map(|row| [9, 6, 3, 0].map(|column| names[row * 10 + column].clone())).collect();
+    assert_eq!(array.read_elements::<String>(&some).unwrap(), expected);
+    array.write_elements(&some, &vec![String::new(); 8]).unwrap();
+    assert_eq!(array.read_elements::<String>(&some).unwrap(), vec![String::new(); 8]);
+    assert_eq!(array.read_elements::<String>(&Selection::parse("5, 9", 2).unwrap()).unwrap(), [names[59].clone()]);
+}
+
+#[test]
+fn empty_chunks_are_stored_only_on_request() {
+    let builder = ArrayBuilder::new([8], DataType::Int32).chunks([4]).fill_value(fill(3));
+    let array = builder.create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &[3, 3, 3, 3, 1, 3, 3, 3]).unwrap();
+    assert_eq!(array.stored_size().unwrap().1, 1);
+    array.write_elements(&Selection::parse("4", 1).unwrap(), &[3]).unwrap();
+    assert_eq!(array.stored_size().unwrap().1, 0, "a chunk that becomes empty is removed");
+    let kept = array.with_options(&options().with_write_empty_chunks(true)).unwrap();
+    kept.write_elements(&Selection::all(), &[3; 8]).unwrap();
+    assert_eq!(kept.stored_size().unwrap().1, 2);
+}
+
+#[test]
+fn zero_dimensions_and_zero_lengths() {
+    let scalar = ArrayBuilder::new([], DataType::Float32).create(memory(), "/", &options()).unwrap();
+    assert_eq!(scalar.read_elements::<f32>(&Selection::all()).unwrap(), [0.0]);
+    scalar.write_elements(&Selection::all(), &[2.5f32]).unwrap();
+    assert_eq!(scalar.read_elements::<f32>(&Selection::all()).unwrap(), [2.5]);
+    assert_eq!(scalar.selection_shape(&Selection::all()).unwrap(), [] as [u64; 0]);
+    let sharded = codecs(
+        r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[],"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}}]"#,
+    );
+    let scalar = ArrayBuilder::new([], DataType::Float32).codecs(sharded).create(memory(), "/", &options()).unwrap();
+    scalar.write_elements(&Selection::all(), &[2.5f32]).unwrap();
+    assert_eq!(scalar.read_elements::<f32>(&Selection::all()).unwrap(), [2.5]);
+
+    let empty = ArrayBuilder::new([3, 0], DataType::Int8).chunks([2, 2]).create(memory(), "/", &options()).unwrap();
+    assert_eq!(empty.read_elements::<i8>(&Selection::all()).unwrap(), [] as [i8; 0]);
+    empty.write_elements::<i8>(&Selection::all(), &[]).unwrap();
+    assert_eq!(empty.selection_shape(&Selection::parse("1", 2).unwrap()).unwrap(), [0]);
+}
+
+#[test]
+fn an_entry_of_the_index_that_overflows_is_an_error() {
+    let array = ArrayBuilder::new([8], DataType::Int32).chunks([4]).shards([8]).compressors([]).create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &[1; 8]).unwrap();
+    for (offset, nbytes) in
+        [(u64::MAX - 1, 16), (u64::MAX, 16), (16, u64::MAX), (1 << 63, 1 << 63), (0, 1 << 40), (1 << 40, 16), (0, 15), (0, 17)]
+    {
+        let mut shard = array.read_encoded_chunk(&[0]).unwrap().unwrap().to_vec();
+        let at = shard.len() - 4 - 32;
+        shard[at..at + 8].copy_from_slice(&u64::to_le_bytes(offset));
+        shard[at + 8..at + 16].copy_from_slice(&u64::to_le_bytes(nbytes));
+        let sum = crc32c_of(&shard[at..at + 32]);
+        let end = shard.len() - 4;
+        shard[end..].copy_from_slice(&sum.to_le_bytes());
+        let bad =
+            ArrayBuilder::new([8], DataType::Int32).chunks([4]).shards([8]).compressors([]).create(memory(), "/", &options()).unwrap();
+        bad.write_encoded_chunk(&[0], shard).unwrap();
+        let error = bad.read(&Selection::all()).expect_err("an entry outside the shard");
+        assert!(!error.to_string().is_empty());
+        assert_eq!(bad.read_elements::<i32>(&Selection::parse("4:", 1).unwrap()).unwrap(), [1; 4], "the other chunk is read");
+        // What lies outside cannot be kept; what only does not decode is kept as it is.
+        let rewritten = bad.write_elements(&Selection::parse("5", 1).unwrap(), &[2]);
+        assert_eq!(rewritten.is_ok(), offset == 0 && nbytes < 20, "{offset} {nbytes}");
+    }
+}
+
+/// CRC-32C bit by bit (RFC 3720, B.4).
+fn crc32c_of(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0x82F6_3B78 } else { crc >> 1 })
+    })
+}
+
+#[test]
+fn a_failing_writer_leaves_every_chunk_old_or_new() {
+    let inner = Arc::new(MemoryStore::new());
+    let shards = || ArrayBuilder::new([8, 8], DataType::Int32).chunks([2, 2]).shards([4, 4]);
+    let plain = || ArrayBuilder::new([8, 8], DataType::Int32).chunks([4, 4]);
+    for builder in [shards(), plain()] {
+        for failing in 1..8 {
+            let store = AnyStore::blocking(Arc::clone(&inner));
+            let old = builder.clone().overwrite(true).create(store, "/", &options()).unwrap();
+            old.write_elements(&Selection::all(), &[1i32; 64]).unwrap();
+            let faulty = FaultyStore::new(Arc::clone(&inner)).with(When::Write(failing), Fault::Fail(StoreErrorKind::NoSpace));
+            let array = Array::open(AnyStore::blocking(faulty), "/", &options()).unwrap();
+            let result = array.write_elements(&Selection::all(), &[2i32; 64]);
+            if let Err(error) = &result {
+                assert!(
+                    error.to_string().contains("unchanged") || error.to_string().contains("stored"),
+                    "the error says what is on disk: {error}"
+                );
+            }
+            let now = old.read_elements::<i32>(&Selection::all()).unwrap();
+            for chunk in 0..4 {
+                let of_chunk: Vec<i32> = (0..16).map(|i| now[(chunk / 2 * 4 + i / 4) * 8 + chunk % 2 * 4 + i % 4]).collect();
+                assert!(of_chunk == [1; 16] || of_chunk == [2; 16], "{of_chunk:?}");
+            }
+            if result.is_ok() {
+                assert_eq!(now, [2; 64]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dropped_async_write_leaves_every_chunk_old_or_new() {
+    let runtime = runtime();
+    let inner = Arc::new(MemoryStore::new());
+    let builder = ArrayBuilder::new([64, 8], DataType::Int32).chunks([2, 2]).shards([4, 4]);
+    for microseconds in [0, 50, 200, 500, 1000, 3000] {
+        let old = builder.clone().overwrite(true).create(AnyStore::blocking(Arc::clone(&inner)), "/", &options()).unwrap();
+        old.write_elements(&Selection::all(), &[1i32; 512]).unwrap();
+        runtime.block_on(async {
+            let store = AnyStore::Async(Arc::new(BlockingToAsync::new(Arc::clone(&inner))));
+            let array = Array::open_async(store, "/", &options()).await.unwrap();
+            let all = Selection::all();
+            let write = array.write_elements_async(&all, &[2i32; 512]);
+            let _ = tokio::time::timeout(std::time::Duration::from_micros(microseconds), write).await;
+            let read = array.read_elements_async::<i32>(&all);
+            let _ = tokio::time::timeout(std::time::Duration::from_micros(microseconds), read).await;
+        });
+        let now = old.read_elements::<i32>(&Selection::all()).unwrap();
+        for (at, value) in now.iter().enumerate() {
+            let (row, column) = (at / 8 / 4 * 4, at % 8 / 4 * 4);
+            assert!([1, 2].contains(value) && *value == now[row * 8 + column], "chunks are whole");
+        }
+    }
+}
+
+#[test]
+fn metadata_is_version_2_when_asked() {
+    let array = ArrayBuilder::new([4, 4], DataType::Int16).version(Version::V2).create(memory(), "/", &options()).unwrap();
+    assert!(matches!(array.stored_metadata(), StoredMetadata::ArrayV2(_)));
+    assert_eq!(array.chunk_key(&[0, 0]).unwrap().as_str(), "0.0");
+    let sharded = ArrayBuilder::new([4, 4], DataType::Int16).chunks([2, 2]).shards([4, 4]).version(Version::V2);
+    assert!(sharded.create(memory(), "/", &options()).is_err(), "version 2 has no shards");
+    assert!(matches!(array.clone().erase(), Ok(())));
+    assert!(matches!(Array::open(array.store().clone(), "/", &options()), Err(ArrayError::NotFound { .. })));
+}
+
+#[test]
+fn a_read_only_store_says_so() {
+    let store = AnyStore::blocking(zarr_store::ReadOnly::new(MemoryStore::new()));
+    let error = ArrayBuilder::new([4], DataType::Int16).create(store, "/", &options()).unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_in_and_out() {
+    let array = ArrayBuilder::new([3, 4], DataType::Float64).create(memory(), "/", &options()).unwrap();
+    let values = ndarray::Array2::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as f64);
+    array.write_ndarray(&Selection::all(), values.view().into_dyn()).unwrap();
+    assert_eq!(array.read_ndarray::<f64>(&Selection::all()).unwrap(), values.clone().into_dyn());
+    let column = array.read_ndarray::<f64>(&Selection::parse(":, 1", 2).unwrap()).unwrap();
+    assert_eq!(column.shape(), [3]);
+    // Any memory order.
+    let transposed = values.t().as_standard_layout().into_owned();
+    array.write_ndarray(&Selection::all(), transposed.t().into_dyn()).unwrap();
+    assert_eq!(array.read_ndarray::<f64>(&Selection::all()).unwrap(), values.into_dyn());
+    assert!(array.write_ndarray(&Selection::all(), column.view()).is_err());
+}
