@@ -278,7 +278,7 @@ mod tests {
         let queue = HostDevice.create_queue().unwrap();
         for len in [0, 1, 1000, 9 << 20] {
             let buffer = HostDevice.allocate(len, &*queue).unwrap();
-            assert!(len == 0 || buffer.address() % 256 == 0);
+            assert!(len == 0 || buffer.address().is_multiple_of(256));
             assert!(buffer.host_read().unwrap().iter().all(|&byte| byte == 0));
         }
         assert_eq!(HostDevice.allocate_staging(usize::MAX).unwrap_err().kind, BufferErrorKind::OutOfMemory);

@@ -32,9 +32,9 @@ impl Layout {
         Ok(Self { offset: 0, shape: shape.to_vec(), strides, item_size })
     }
 
-    /// Number of elements.
+    /// Number of elements; `usize::MAX` for more than that, which only a box that repeats elements can have.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |product: usize, &len| product.saturating_mul(len))
     }
 
     /// Whether there are no elements.

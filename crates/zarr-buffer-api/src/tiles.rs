@@ -274,6 +274,10 @@ impl TileMut<'_> {
 mod tests {
     use super::*;
 
+    fn one(tile: Range<usize>) -> AxisTiles {
+        AxisTiles::Ranges(vec![tile])
+    }
+
     #[test]
     fn tiles_of_a_matrix_from_two_threads() {
         let mut output = vec![0u8; 12];
@@ -295,7 +299,7 @@ mod tests {
         let layout = Layout::contiguous(&[4], 4).unwrap();
         assert!(TileWriter::new(&mut output, layout.clone(), vec![AxisTiles::Ranges(vec![0..2, 1..3])]).is_err());
         assert!(TileWriter::new(&mut output, layout.clone(), vec![AxisTiles::Lists(vec![vec![0], vec![0]])]).is_err());
-        assert!(TileWriter::new(&mut output, layout, vec![AxisTiles::Ranges(vec![2..5])]).is_err());
+        assert!(TileWriter::new(&mut output, layout, vec![one(2..5)]).is_err());
         let overlapping = Layout { offset: 0, shape: vec![2, 2], strides: vec![4, 4], item_size: 4 };
         let all = || AxisTiles::Ranges(vec![0..1, 1..2]);
         assert!(TileWriter::new(&mut output, overlapping, vec![all(), all()]).is_err());
@@ -305,8 +309,7 @@ mod tests {
     fn a_full_row_tile_is_contiguous() {
         let mut output = vec![0u8; 12];
         let layout = Layout::contiguous(&[3, 4], 1).unwrap();
-        let writer =
-            TileWriter::new(&mut output, layout, vec![AxisTiles::Ranges(vec![0..1, 1..3]), AxisTiles::Ranges(vec![0..4])]).unwrap();
+        let writer = TileWriter::new(&mut output, layout, vec![AxisTiles::Ranges(vec![0..1, 1..3]), one(0..4)]).unwrap();
         writer.claim(&[1, 0]).unwrap().as_contiguous().unwrap().fill(7);
         drop(writer);
         assert_eq!(output, [0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
@@ -317,7 +320,7 @@ mod tests {
         let mut output = vec![0u8; 8];
         // Nothing bounds the strides of a layout without elements.
         let empty = Layout { offset: 8, shape: vec![0, 5], strides: vec![isize::MAX, isize::MIN], item_size: 1 };
-        let axes = vec![AxisTiles::Ranges(vec![0..0]), AxisTiles::Lists(vec![vec![4, 2], vec![0]])];
+        let axes = vec![one(0..0), AxisTiles::Lists(vec![vec![4, 2], vec![0]])];
         let writer = TileWriter::new(&mut output, empty, axes).unwrap();
         let mut tile = writer.claim(&[0, 0]).unwrap();
         tile.fill(&[1]).unwrap();

@@ -6,8 +6,8 @@ use zarr_buffer_api::DeviceId;
 use zarr_meta::Extension;
 
 use crate::{
-    ArrayRepresentation, CodecError, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry, Representation,
-    Scratch, Segment, Source, Stage, Target,
+    ArrayRepresentation, CodecError, CodecErrorKind, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry,
+    Representation, Scratch, Segment, Source, Stage, Target,
 };
 
 /// A codec chain, bound to implementations.
@@ -49,6 +49,11 @@ impl Chain {
         registry: &Registry,
         policy: &Policy,
     ) -> Result<Self, CodecError> {
+        if let Policy::Implementation(name) = policy
+            && !registry.providers().any(|provider| provider.name() == name)
+        {
+            return Err(CodecError::unsupported("codecs", format!("no provider in the registry is named {name}")));
+        }
         let stages = resolve(codecs, &representation, registry)?;
         let decode = bind_decode(&stages, registry, policy)?;
         // An array whose codecs only a device decodes, or that can be read but not written, must still open.
@@ -158,8 +163,8 @@ impl Chain {
             .ok_or_else(|| CodecError::unsupported(&stage.codec.name, "elements of variable length between two providers"))?;
         let limit = usize::try_from(len.upper()).map_err(|_| CodecError::limit(&stage.codec.name, usize::MAX))?;
         if len.exact().is_some() {
-            scratch.give(std::mem::replace(decoded, Vec::new()));
-            *decoded = scratch.take_len(limit);
+            scratch.give(std::mem::take(decoded));
+            *decoded = scratch.try_take_len(limit, &stage.codec.name)?;
             run_decode(bound, encoded, Target::Exact(decoded), scratch)
         } else {
             run_decode(bound, encoded, Target::Growing { bytes: decoded, limit }, scratch)
@@ -233,19 +238,47 @@ fn run_decode(bound: &BoundSegment, encoded: &[u8], target: Target<'_>, scratch:
     }
 }
 
+/// What providers answer, asked one after the other: who does not support something leaves it to the next.
+struct Answers<T> {
+    found: Option<T>,
+    refusal: Option<CodecError>,
+}
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self { found: None, refusal: None }
+    }
+}
+
+impl<T> Answers<T> {
+    /// Whether the answer settles it.
+    fn take(&mut self, answer: Result<Option<T>, CodecError>) -> Result<bool, CodecError> {
+        match answer {
+            Ok(found) => self.found = found,
+            Err(error) if error.kind() == CodecErrorKind::Unsupported => self.refusal = self.refusal.take().or(Some(error)),
+            Err(error) => return Err(error),
+        }
+        Ok(self.found.is_some())
+    }
+
+    /// The answer; else what the first provider had against it, if any knew of the codec at all.
+    fn found(self, codec: &str, unknown: &str) -> Result<T, CodecError> {
+        self.found.ok_or_else(|| self.refusal.unwrap_or_else(|| CodecError::unsupported(codec, unknown)))
+    }
+}
+
 /// Sizes and data types between the codecs.
 fn resolve(codecs: &[Extension], representation: &ArrayRepresentation, registry: &Registry) -> Result<Vec<Stage>, CodecError> {
     let mut decoded = Representation::Array(representation.clone());
     let mut stages = Vec::with_capacity(codecs.len());
     for codec in codecs {
-        let mut encoded = None;
+        let mut answers = Answers::default();
         for provider in registry.providers() {
-            encoded = provider.encoded_representation(codec, &decoded, registry.limits())?;
-            if encoded.is_some() {
+            if answers.take(provider.encoded_representation(codec, &decoded, registry.limits()))? {
                 break;
             }
         }
-        let encoded = encoded.ok_or_else(|| CodecError::unsupported(&codec.name, "no provider in the registry knows this codec"))?;
+        let encoded = answers.found(&codec.name, "no provider in the registry knows this codec")?;
         stages.push(Stage { codec: codec.clone(), decoded, encoded: encoded.clone() });
         decoded = encoded;
     }
@@ -271,7 +304,7 @@ fn bind_decode(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result
                 segments.extend(on_device);
                 return Ok(segments);
             }
-            Err(error) if error.kind() == crate::CodecErrorKind::Unsupported => {}
+            Err(error) if error.kind() == CodecErrorKind::Unsupported => {}
             Err(error) => return Err(error),
         }
     }
@@ -306,10 +339,10 @@ fn bind_run<'a, I: Iterator<Item = &'a Arc<dyn CodecProvider>>>(
     let mut segments = Vec::new();
     while !left.is_empty() {
         let wanted = stages.get(left.clone()).unwrap_or_default();
-        let mut bound = None;
+        let mut answers = Answers::default();
         for provider in providers() {
-            if let Some(taken) = provider.bind(wanted, direction)? {
-                bound = Some((provider, taken));
+            let bound = provider.bind(wanted, direction).map(|bound| bound.map(|bound| (provider, bound)));
+            if answers.take(bound)? {
                 break;
             }
         }
@@ -318,7 +351,7 @@ fn bind_run<'a, I: Iterator<Item = &'a Arc<dyn CodecProvider>>>(
             Direction::Encode => wanted.first(),
         };
         let name = next.map_or("codecs", |stage| stage.codec.name.as_str());
-        let (provider, taken) = bound.ok_or_else(|| CodecError::unsupported(name, "no provider here implements this codec"))?;
+        let (provider, taken) = answers.found(name, "no provider here implements this codec")?;
         if taken.consumed == 0 || taken.consumed > wanted.len() {
             return Err(CodecError::unsupported(
                 name,

@@ -6,9 +6,11 @@ use crate::CodecError;
 
 /// A bound run of stages that enqueues its work on a device.
 ///
-/// It never waits and never downloads: sizes come from metadata, verdicts come with the [`Ticket`].
+/// It never waits and never downloads: sizes come from metadata, verdicts come with the [`Ticket`]. It orders its work and notes it on every
+/// buffer that it touches with [`zarr_buffer_api::enqueue`], so that slots may be dropped, and other queues used, right after the call.
 pub trait DeviceSegment: fmt::Debug + Send + Sync + 'static {
-    /// Enqueues the decoding of every slot on `context.queue`. A bad slot fails alone, and its destination is zeroed.
+    /// Enqueues the decoding of every slot on `context.queue`. A bad slot fails alone, and its destination is zeroed. No byte outside the
+    /// destinations' elements is written. A slot that decodes to another size than its destination's is bad.
     ///
     /// # Errors
     /// When nothing could be enqueued: buffers that do not fit, a spent budget, or a failed device.

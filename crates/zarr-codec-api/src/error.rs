@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-use zarr_buffer_api::BufferError;
+use zarr_buffer_api::{BufferError, BufferErrorKind};
 
 /// Who is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,15 @@ impl Error for CodecError {
 }
 
 impl From<BufferError> for CodecError {
+    /// Of the same blame: what does not fit is the caller's, what the device lacks is unsupported, the rest is the device's.
     fn from(error: BufferError) -> Self {
-        Self::new(CodecErrorKind::Device, "device", error.to_string()).with_source(error)
+        let kind = match error.kind {
+            BufferErrorKind::Parameter | BufferErrorKind::NotHostVisible | BufferErrorKind::NotReady | BufferErrorKind::Borrowed => {
+                CodecErrorKind::Parameter
+            }
+            BufferErrorKind::Unsupported => CodecErrorKind::Unsupported,
+            _ => CodecErrorKind::Device,
+        };
+        Self::new(kind, "device", error.to_string()).with_source(error)
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{CodecError, VariableData};
+use crate::{CodecError, CodecErrorKind, VariableData};
 
 /// A bound run of stages that works on the host, at once, on the calling thread.
 ///
@@ -96,6 +96,20 @@ impl Scratch {
         let mut bytes = self.free.pop().unwrap_or_default();
         bytes.clear();
         bytes
+    }
+
+    /// As [`Scratch::take_len`], for a length that only metadata vouches for: more than the system has is an error instead of the end of the process.
+    ///
+    /// # Errors
+    /// A limit error, in the name of `codec`, when there is no room.
+    pub fn try_take_len(&mut self, len: usize, codec: &str) -> Result<Vec<u8>, CodecError> {
+        if len > Self::KEEP && self.free.iter().all(|bytes| bytes.capacity() < len) {
+            // Only zeroed memory comes without being touched, and there is no fallible way to ask for it: ask for any first.
+            Vec::<u8>::new().try_reserve_exact(len).map_err(|error| {
+                CodecError::new(CodecErrorKind::Limit, codec, format!("no room for a chunk of {len} bytes")).with_source(error)
+            })?;
+        }
+        Ok(self.take_len(len))
     }
 
     /// A vector of `len` bytes that hold anything (initialised, but from an earlier use).

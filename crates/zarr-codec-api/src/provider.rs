@@ -20,7 +20,8 @@ pub trait CodecProvider: fmt::Debug + Send + Sync + 'static {
     /// What `codec` makes of `decoded`: the representation on its encoded side. `None` when the provider does not know the codec.
     ///
     /// # Errors
-    /// When the configuration is wrong, or the codec does not take such data.
+    /// When the configuration is wrong, or the codec does not take such data. If the error is [`crate::CodecErrorKind::Unsupported`], the next
+    /// provider is asked.
     fn encoded_representation(
         &self,
         codec: &Extension,
@@ -39,7 +40,8 @@ pub trait CodecProvider: fmt::Debug + Send + Sync + 'static {
     /// first). `None` when it takes none.
     ///
     /// # Errors
-    /// When the provider knows the codec, but not with this configuration.
+    /// When the provider knows the codec, but not with this configuration. If the error is [`crate::CodecErrorKind::Unsupported`], the next
+    /// provider is asked.
     fn bind(&self, stages: &[Stage], direction: Direction) -> Result<Option<Bound>, CodecError>;
 }
 

@@ -19,6 +19,9 @@ impl ArrayRepresentation {
     /// # Errors
     /// A limit error when the number does not fit the address space.
     pub fn elements(&self) -> Result<usize, CodecError> {
+        if self.shape.contains(&0) {
+            return Ok(0);
+        }
         self.shape
             .iter()
             .try_fold(1u64, |product, &len| product.checked_mul(len))

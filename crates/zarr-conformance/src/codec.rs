@@ -192,11 +192,16 @@ struct Codec {
 
 impl Codec {
     fn of(subject: &dyn CodecSubject) -> Result<Self, Broken> {
+        Self::over(subject, subject.decoded().clone())
+    }
+
+    /// The same codec over another representation.
+    fn over(subject: &dyn CodecSubject, decoded: Representation) -> Result<Self, Broken> {
         let provider = subject.provider();
         let limits = Limits::default();
-        let encoded = provider.encoded_representation(subject.codec(), subject.decoded(), &limits)?;
+        let encoded = provider.encoded_representation(subject.codec(), &decoded, &limits)?;
         let encoded = encoded.ok_or_else(|| Broken::Failed("the provider does not know its own codec".into()))?;
-        let stage = Stage { codec: subject.codec().clone(), decoded: subject.decoded().clone(), encoded };
+        let stage = Stage { codec: subject.codec().clone(), decoded, encoded };
         let bind = |direction| -> Result<Arc<dyn HostSegment>, Broken> {
             let bound = provider.bind(std::slice::from_ref(&stage), direction)?;
             let bound = bound.ok_or_else(|| Broken::Failed(format!("the provider does not take its own codec to {direction:?}")))?;

@@ -78,7 +78,7 @@ pub fn samples(representation: &Representation) -> Result<Vec<Sample>, CodecErro
 fn bytes(len: usize, item_size: usize) -> Vec<Sample> {
     let item_size = item_size.max(1);
     // Neighbouring elements differ little, as measurements do.
-    let ramp = (0..len).map(|i| if i % item_size == 0 { (i / item_size) as u8 } else { (i / item_size >> 8) as u8 }).collect();
+    let ramp = (0..len).map(|i| if i % item_size == 0 { (i / item_size) as u8 } else { ((i / item_size) >> 8) as u8 }).collect();
     let repeats = b"zarr chunk ".iter().copied().cycle().take(len).collect();
     [vec![0; len], ramp, repeats, Random::new(7).bytes(len)].into_iter().map(Sample::Bytes).collect()
 }

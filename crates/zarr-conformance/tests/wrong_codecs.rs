@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use zarr_buffer_api::{BufferError, Device, Event, Layout, Queue, Region};
 use zarr_codec_api::{
-    ArrayRepresentation, Bound, ByteLen, BytesToBytes, CodecError, CodecProvider, Completion, DecodeSlot, DeviceContext, DeviceSegment,
-    DeviceSlot, Direction, EncodeSlot, HostProvider, HostSegment, Limits, Placement, Registry, Representation, Scratch, Segment,
-    SimpleCodec, Stage, Target, Ticket,
+    ArrayRepresentation, ArrayToArray, Bound, ByteLen, BytesToBytes, CodecError, CodecProvider, Completion, DecodeSlot, DeviceContext,
+    DeviceSegment, DeviceSlot, Direction, EncodeSlot, HostProvider, HostSegment, Limits, Placement, Registry, Representation, Scratch,
+    Segment, SimpleCodec, Stage, Target, Ticket,
 };
 use zarr_conformance::codec::device::{self, DeviceCodecUnderTest};
 use zarr_conformance::codec::{CodecUnderTest, check};
@@ -92,7 +92,7 @@ impl BytesToBytes for Framed {
                 // SAFETY: none; this is the mistake. The test's destinations have room behind them.
                 unsafe { end.write(1) };
             }
-            Fault::WrongOnUnaligned if decoded.as_ptr() as usize % 4 != 0 => decoded.fill(0),
+            Fault::WrongOnUnaligned if !(decoded.as_ptr() as usize).is_multiple_of(4) => decoded.fill(0),
             Fault::RemembersTheLast => {
                 let mut last = self.last.lock().unwrap();
                 if last.len() == decoded.len() {
@@ -297,6 +297,45 @@ fn wrong_codecs_are_found() {
     }
 }
 
+/// Says that it works element by element, and stores the differences of neighbours from the end.
+#[derive(Debug)]
+struct Differences;
+
+impl ArrayToArray for Differences {
+    fn encoded_representation(&self, decoded: &ArrayRepresentation) -> Result<ArrayRepresentation, CodecError> {
+        Ok(decoded.clone())
+    }
+    fn decode(&self, _: &ArrayRepresentation, encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
+        let mut sum = 0u8;
+        for (to, from) in decoded.iter_mut().zip(encoded).rev() {
+            sum = sum.wrapping_add(*from);
+            *to = sum;
+        }
+        Ok(())
+    }
+    fn encode(&self, _: &ArrayRepresentation, decoded: &[u8], encoded: &mut [u8]) -> Result<(), CodecError> {
+        let mut last = 0u8;
+        for (to, from) in encoded.iter_mut().zip(decoded).rev() {
+            *to = from.wrapping_sub(last);
+            last = *from;
+        }
+        Ok(())
+    }
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn false_claims_of_being_elementwise_are_found() {
+    let provider = HostProvider::new("wrong").with("differences", |_, _| Ok(SimpleCodec::array_to_array(Differences)));
+    let fill_value = FillValue::default_for(&DataType::UInt8);
+    let decoded = ArrayRepresentation { data_type: DataType::UInt8, shape: vec![5, 6], fill_value };
+    let subject = CodecUnderTest::new(Arc::new(provider), Extension::new("differences"), Representation::Array(decoded));
+    let report = check(&subject);
+    assert_eq!(report.failures().map(|(id, _)| id).collect::<Vec<_>>(), ["codec/elementwise"], "{report}");
+}
+
 /// What a codec on a device does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeviceFault {
@@ -368,7 +407,7 @@ impl DeviceSegment for WrongDeviceSegment {
                     slot.decoded.layout = Layout { offset: start, ..Layout::contiguous(&layout.shape, layout.item_size)? };
                 }
             }
-            DeviceFault::RefusesUnaligned if slots.iter().any(|slot| slot.encoded.address() % 4 != 0) => {
+            DeviceFault::RefusesUnaligned if slots.iter().any(|slot| !slot.encoded.address().is_multiple_of(4)) => {
                 return Err(CodecError::parameter("wrong", "unaligned"));
             }
             _ => {}

@@ -192,6 +192,9 @@ impl SimpleSegment {
                 decoded.copy_from_slice(exact(name, encoded, expected)?);
                 tail.iter().rev().try_for_each(|step| step.decode_in_place(decoded))
             }
+            Target::Growing { .. } if !tail.is_empty() => {
+                Err(CodecError::parameter(name, "an array of known size was asked for as bytes of unknown size"))
+            }
             Target::Growing { bytes, limit } => {
                 if encoded.len() > *limit {
                     return Err(CodecError::limit(name, *limit));
@@ -237,7 +240,7 @@ impl Step {
     fn decode_to_scratch(&self, encoded: &[u8], scratch: &mut Scratch) -> Result<Vec<u8>, CodecError> {
         let len = self.decoded_len.ok_or_else(|| CodecError::unsupported(&self.name, "elements of variable length are not supported"))?;
         if self.decoded_exact {
-            let mut decoded = scratch.take_len(len);
+            let mut decoded = scratch.try_take_len(len, &self.name)?;
             self.decode(encoded, &mut decoded)?;
             return Ok(decoded);
         }
@@ -266,7 +269,7 @@ impl Step {
             }
             (SimpleCodec::ArrayToArray(codec), Source::Bytes(bytes)) => {
                 let array = self.array()?;
-                let mut output = scratch.take_len(self.encoded_len);
+                let mut output = scratch.try_take_len(self.encoded_len, &self.name)?;
                 let result = codec.encode(array, exact(&self.name, bytes, array.fixed_len(&self.name)?)?, &mut output);
                 scratch.give(std::mem::replace(encoded, output));
                 result

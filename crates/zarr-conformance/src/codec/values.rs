@@ -1,7 +1,8 @@
-use zarr_codec_api::{ByteLen, CodecErrorKind, Direction, Limits, Representation, Stage};
+use zarr_codec_api::{ArrayRepresentation, ByteLen, CodecErrorKind, Direction, Limits, Representation, Stage};
 use zarr_meta::Extension;
 
 use super::{Codec, CodecCase, CodecSubject, case, triples};
+use crate::Sample;
 use crate::suite::{Broken, ensure};
 
 pub(super) fn cases() -> Vec<CodecCase> {
@@ -10,6 +11,11 @@ pub(super) fn cases() -> Vec<CodecCase> {
         case("round-trip", "what is encoded decodes to itself, or for a lossy codec, what was decoded does", round_trip),
         case("encoded-size", "encoded bytes are of the size, or within the bound, that was declared", encoded_size),
         case("repeatable", "encoding the same twice gives the same, whatever came between", repeatable),
+        case(
+            "elementwise",
+            "a codec that claims to work element by element encodes a part of a chunk as it encodes it in the whole",
+            elementwise,
+        ),
         case("verbatim", "a segment that claims to leave bytes as they are does", verbatim),
     ]
 }
@@ -71,10 +77,33 @@ fn repeatable(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
+fn elementwise(subject: &dyn CodecSubject) -> Result<(), Broken> {
+    let Some(array) = subject.decoded().as_array() else {
+        return Ok(());
+    };
+    if !subject.provider().is_elementwise(subject.codec(), subject.decoded()) || array.elements()? == 0 {
+        return Ok(());
+    }
+    let codec = Codec::of(subject)?;
+    // The elements in C order along one axis, and half of them.
+    let elements = array.elements()?;
+    let part = elements.div_ceil(2);
+    let flat = |len: usize| Representation::Array(ArrayRepresentation { shape: vec![len as u64], ..array.clone() });
+    let (all, half) = (Codec::over(subject, flat(elements))?, Codec::over(subject, flat(part))?);
+    for (index, (sample, encoded, _)) in triples(subject, &codec)?.iter().enumerate() {
+        let Sample::Bytes(bytes) = sample else { continue };
+        ensure!(all.encode(sample)? == *encoded, "sample {index} is encoded otherwise under another shape");
+        let of_half = half.encode(&Sample::Bytes(bytes[..bytes.len() / elements * part].to_vec()))?;
+        ensure!(encoded.starts_with(&of_half), "half of sample {index} is not encoded as in the whole");
+        ensure!(of_half.len() == encoded.len() / elements * part, "half of sample {index} is encoded to {} bytes", of_half.len());
+    }
+    Ok(())
+}
+
 fn verbatim(subject: &dyn CodecSubject) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
-        let crate::Sample::Bytes(bytes) = decoded else { continue };
+        let Sample::Bytes(bytes) = decoded else { continue };
         if codec.decoder.is_verbatim() {
             ensure!(encoded == bytes, "sample {index} is said to be encoded verbatim, and is not");
         }

@@ -36,7 +36,7 @@ fn extent(device: &dyn Device) -> Result<(), Broken> {
     let buffers = lens.iter().map(|&len| device.allocate(len, &*queue)).collect::<Result<Vec<_>, _>>()?;
     for (buffer, len) in buffers.iter().zip(lens) {
         ensure!(buffer.len() == len, "{} bytes, asked for {len}", buffer.len());
-        ensure!(len == 0 || buffer.address() % 256 == 0, "{len} bytes at {:#x}, not aligned to 256", buffer.address());
+        ensure!(len == 0 || buffer.address().is_multiple_of(256), "{len} bytes at {:#x}, not aligned to 256", buffer.address());
     }
     for (index, a) in buffers.iter().enumerate().filter(|(_, a)| !a.is_empty()) {
         for b in buffers[..index].iter().filter(|b| !b.is_empty()) {
