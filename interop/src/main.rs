@@ -3,6 +3,7 @@
 //! ```text
 //! zarr-interop read CASES FROM REPORT    reads each case from FROM/<id>, bit by bit
 //! zarr-interop write CASES OUT REPORT    writes each case into OUT/<id>
+//! zarr-interop read-tree TREE FROM REPORT, write-tree TREE OUT REPORT    the same with the hierarchy of the file TREE
 //! ```
 //!
 //! CASES is what `ci/interop/cases.py` made. REPORT gets a line of JSON per case, in the form of `ci/interop/peer.py`. Values are compared
@@ -11,6 +12,7 @@
 
 mod case;
 mod read;
+mod tree;
 mod values;
 mod write;
 
@@ -24,6 +26,7 @@ use zarr_array::Options;
 use zarr_codec_api::Registry;
 
 use case::{Case, Cases};
+use tree::Tree;
 
 #[cfg(target_endian = "big")]
 compile_error!("the canonical form of values is little-endian");
@@ -57,7 +60,7 @@ impl<E: std::error::Error> From<E> for Failure {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [action, cases, arrays, report] = args.as_slice() else {
-        eprintln!("usage: zarr-interop read|write CASES ARRAYS REPORT");
+        eprintln!("usage: zarr-interop read|write CASES ARRAYS REPORT, zarr-interop read-tree|write-tree TREE NODES REPORT");
         return ExitCode::FAILURE;
     };
     match run(action, Path::new(cases), Path::new(arrays), Path::new(report)) {
@@ -70,38 +73,49 @@ fn main() -> ExitCode {
 }
 
 fn run(action: &str, cases: &Path, arrays: &Path, report: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let found: Cases = serde_json::from_slice(&fs::read(cases.join("cases.json"))?)?;
     let options = Options::new(Registry::new().with(zarr_codecs_cpu::provider()));
-    let work: fn(&Job<'_>) -> Result<(), Failure> = match action {
-        "read" => read::read,
-        "write" => write::write,
-        other => return Err(format!("no action is named {other}").into()),
-    };
     let mut lines = BufWriter::new(File::create(report)?);
-    // A panic is a verdict on its case; where it was is part of the message.
+    // A panic is a verdict on its case, and says by itself what it is about.
     panic::set_hook(Box::new(|_| ()));
-    for case in &found.cases {
-        let job = Job { case, array: arrays.join(&case.id), cases, options: &options };
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(&job)));
-        let (verdict, message) = match outcome {
-            Ok(Ok(())) => ("ok", None),
-            Ok(Err(Failure::Refuses(message))) => ("refuses", Some(message)),
-            Ok(Err(Failure::Differs(message))) => ("differs", Some(message)),
-            Ok(Err(Failure::Missing)) => ("missing", None),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                ("crashes", Some(text.unwrap_or("a panic without a message").to_owned()))
+    match action {
+        "read" | "write" => {
+            let found: Cases = serde_json::from_slice(&fs::read(cases.join("cases.json"))?)?;
+            for case in &found.cases {
+                let job = Job { case, array: arrays.join(&case.id), cases, options: &options };
+                let work = if action == "read" { read::read } else { write::write };
+                judge(&mut lines, &case.id, || work(&job))?;
             }
-        };
-        let mut line = serde_json::json!({"id": case.id, "verdict": verdict});
-        if let Some(message) = message {
-            line["message"] = message.into();
         }
-        writeln!(lines, "{line}")?;
+        "read-tree" | "write-tree" => {
+            for (name, version, consolidated) in tree::VARIANTS {
+                let work = if action == "read-tree" { Tree::read } else { Tree::write };
+                judge(&mut lines, name, || work(&Tree::load(cases)?, &arrays.join(name), version, consolidated, &options))?;
+            }
+        }
+        other => return Err(format!("no action is named {other}").into()),
     }
     lines.flush()?;
     Ok(())
+}
+
+/// Does one case and writes its line.
+fn judge(lines: &mut impl Write, id: &str, work: impl FnOnce() -> Result<(), Failure>) -> std::io::Result<()> {
+    let (verdict, message) = match panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => ("ok", None),
+        Ok(Err(Failure::Refuses(message))) => ("refuses", Some(message)),
+        Ok(Err(Failure::Differs(message))) => ("differs", Some(message)),
+        Ok(Err(Failure::Missing)) => ("missing", None),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            ("crashes", Some(text.unwrap_or("a panic without a message").to_owned()))
+        }
+    };
+    let mut line = serde_json::json!({"id": id, "verdict": verdict});
+    if let Some(message) = message {
+        line["message"] = message.into();
+    }
+    writeln!(lines, "{line}")
 }
 
 /// One case, with what it takes to do it.

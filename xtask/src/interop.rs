@@ -71,6 +71,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         },
     )?;
 
+    trees(&python, &ours, &paths)?;
+
     let outcome = report::Outcome::gather(&paths)?;
     let versions = python::versions(&python, &paths.scripts)?;
     outcome.print(&versions);
@@ -113,9 +115,26 @@ impl Paths {
         self.work.join(format!("ours.read.{}.jsonl", peer.name()))
     }
 
+    /// What zarr-python wrote of the hierarchies and we read of that; what we wrote and zarr-python read of that.
+    fn tree_reports(&self) -> [PathBuf; 4] {
+        ["zarr-python.write", "ours.read", "ours.write", "zarr-python.read"].map(|name| self.work.join(format!("trees.{name}.jsonl")))
+    }
+
     fn our_writes(&self) -> PathBuf {
         self.work.join("ours.write.jsonl")
     }
+}
+
+/// Hierarchies: zarr-python is the one peer that has them.
+fn trees(python: &Path, ours: &Path, paths: &Paths) -> Result<()> {
+    let tree = paths.scripts.join("tree.json");
+    let by = |who: &str| paths.work.join("trees").join(who);
+    let (theirs, by_us) = (by("zarr-python"), by("ours"));
+    let [their_write, our_read, our_write, their_read] = paths.tree_reports();
+    python_step(python, paths, "tree.py", [OsStr::new("write"), theirs.as_os_str(), their_write.as_os_str()])?;
+    step(Command::new(ours).arg("read-tree").args([&tree, &theirs, &our_read]))?;
+    step(Command::new(ours).arg("write-tree").args([&tree, &by_us, &our_write]))?;
+    python_step(python, paths, "tree.py", [OsStr::new("read"), by_us.as_os_str(), their_read.as_os_str()])
 }
 
 fn two_lanes(first: impl FnOnce() -> Result<()> + Send, second: impl FnOnce() -> Result<()> + Send) -> Result<()> {

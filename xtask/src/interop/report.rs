@@ -98,6 +98,8 @@ pub(crate) struct Outcome {
     /// By what went wrong, the cases with which it did.
     failures: BTreeMap<String, Vec<String>>,
     stale: Vec<String>,
+    /// Hierarchies that were written or read as they should be.
+    trees: u32,
 }
 
 /// The factors of which the table shows every level.
@@ -111,7 +113,7 @@ impl Outcome {
     /// When a report is absent, incomplete or not what it should be.
     pub(crate) fn gather(paths: &Paths) -> Result<Self> {
         let cover: Cover = serde_json::from_slice(&fs::read(paths.cases.join("cases.json"))?)?;
-        let mut out = Self { cover, counts: BTreeMap::new(), failures: BTreeMap::new(), stale: Vec::new() };
+        let mut out = Self { cover, counts: BTreeMap::new(), failures: BTreeMap::new(), stale: Vec::new(), trees: 0 };
         let our_writes = read(&paths.our_writes())?;
         for (id, line) in &our_writes {
             if line.verdict != "ok" {
@@ -124,6 +126,21 @@ impl Outcome {
             let their_reads = read(&paths.peer_report(peer, "read"))?;
             out.judge(peer, 0, |case| [&written, &our_reads].map(|v| v.get(&case.id)))?;
             out.judge(peer, 1, |case| [&our_writes, &their_reads].map(|v| v.get(&case.id)))?;
+        }
+        for (path, who) in paths.tree_reports().iter().zip([
+            "zarr-python writes hierarchies",
+            "we read hierarchies of zarr-python",
+            "we write hierarchies",
+            "zarr-python reads our hierarchies",
+        ]) {
+            let lines = read(path)?;
+            for (id, line) in &lines {
+                if line.verdict == "ok" {
+                    out.trees += 1;
+                } else {
+                    Self::fail(&mut out.failures, who, line, id, "");
+                }
+            }
         }
         Ok(out)
     }
@@ -216,6 +233,7 @@ impl Outcome {
                 println!("  {level:<24}{}", cells.join("").trim_end());
             }
         }
+        println!("hierarchies, with zarr-python: {} writes and reads as they should be", self.trees);
         for (what, cases) in &self.failures {
             println!("FAILED {} times: {what}", cases.len());
             for case in cases.iter().take(4) {
@@ -245,6 +263,7 @@ impl Outcome {
             "pairs": self.cover.pairs,
             "versions": versions,
             "seconds": took.as_secs(),
+            "hierarchies": self.trees,
             "failures": self.failures,
             "stale": self.stale,
             "declared": self.cover.rules,
