@@ -24,7 +24,6 @@ mod library;
 mod number;
 mod shuffle;
 #[cfg(any(feature = "bz2", feature = "lzma"))]
-mod stream;
 mod swap;
 #[cfg(test)]
 mod testing;

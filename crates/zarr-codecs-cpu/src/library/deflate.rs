@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
+#[cfg(any(feature = "gzip", feature = "zlib"))]
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
@@ -21,6 +22,7 @@ pub(crate) enum Format {
 /// What one call has done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
+    #[cfg_attr(not(any(feature = "gzip", feature = "zlib")), expect(dead_code, reason = "inside of blosc, lengths are known"))]
     pub(crate) consumed: usize,
     pub(crate) written: usize,
 }
@@ -52,6 +54,7 @@ pub(crate) fn decompress(format: Format, encoded: &[u8], decoded: &mut [u8]) -> 
 }
 
 /// Decodes one gzip member or zlib stream to at most `room` bytes behind what is in `decoded`; bytes behind the stream are left.
+#[cfg(any(feature = "gzip", feature = "zlib"))]
 pub(crate) fn decompress_append(format: Format, encoded: &[u8], decoded: &mut Vec<u8>, room: usize) -> Result<Progress, Problem> {
     decoded.reserve(room);
     let spare: &mut [MaybeUninit<u8>] = decoded.spare_capacity_mut();
@@ -92,6 +95,7 @@ unsafe fn decompress_to(format: Format, encoded: &[u8], decoded: *mut u8, len: u
 }
 
 /// Appends the encoded bytes to `encoded`, at a level from 0 (stored) to 12.
+#[cfg(any(feature = "gzip", feature = "zlib"))]
 pub(crate) fn compress(format: Format, level: c_int, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), Problem> {
     let room = with_compressor(level, |context| {
         let bound = match format {
