@@ -24,6 +24,7 @@ mod library;
 mod number;
 mod shuffle;
 #[cfg(any(feature = "bz2", feature = "lzma"))]
+mod stream;
 mod swap;
 #[cfg(test)]
 mod testing;
