@@ -91,6 +91,24 @@ const CONFIGURATIONS: &[Configuration] = &[
         &[100],
         r#"["bytes", {"name": "numcodecs.lzma", "configuration": {"format": 3, "filters": [{"id": 33, "preset": 1}]}}]"#,
     ),
+    Configuration(r#""float32""#, &[300], r#"[{"name": "numcodecs.pcodec", "configuration": {"level": 8}}]"#),
+    Configuration(
+        r#""int64""#,
+        &[300],
+        r#"[{"name": "numcodecs.pcodec", "configuration": {"delta_spec": "try_lookback", "equal_pages_up_to": 100}}]"#,
+    ),
+    Configuration(r#""uint16""#, &[300], r#"[{"name": "numcodecs.pcodec", "configuration": {"delta_encoding_order": 2}}]"#),
+    Configuration(
+        r#"{"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}"#,
+        &[30],
+        r#"[{"name": "bytes", "configuration": {"endian": "big"}}]"#,
+    ),
+    Configuration(r#""int4""#, &[30], r#"["bytes"]"#),
+    Configuration(
+        r#""complex64""#,
+        &[30],
+        r#"[{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "blosc", "configuration": {"cname": "snappy", "clevel": 5, "shuffle": "shuffle", "typesize": 8, "blocksize": 64}}]"#,
+    ),
 ];
 
 fn bind(data_type: &str, shape: &[u64], codecs: &str) -> Result<Chain, String> {

@@ -134,10 +134,14 @@ fn contract(root: &Path, package: &Package, members: &BTreeSet<&str>, reached: &
     Ok(())
 }
 
+/// Optional crates that hold no codec, but the types that a codec library speaks.
+const TYPES: [&str; 2] = ["bytemuck", "half"];
+
 /// A codec's feature pulls one codec library, and no other feature's.
 fn codecs(root: &Path, package: &Package, broken: &mut Vec<String>) -> Result<()> {
     let libraries: BTreeSet<&str> =
         package.normal().filter(|dependency| dependency.optional).map(|dependency| dependency.name.as_str()).collect();
+    let libraries: BTreeSet<&str> = libraries.into_iter().filter(|name| !TYPES.contains(name)).collect();
     let pulled = |features: &str| -> Result<BTreeSet<String>> {
         let reached = tree(root, &["-p", &package.name, "--no-default-features", "--features", features, "-e", "normal"])?;
         Ok(reached.into_iter().filter(|name| libraries.contains(name.as_str())).collect())
