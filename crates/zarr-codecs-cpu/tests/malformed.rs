@@ -109,6 +109,11 @@ fn zstd_says_what_is_wrong() {
     assert!(message(&good[..good.len() - 7]).1.contains("cut short"));
 }
 
+fn blocks(chunk: &[u8]) -> usize {
+    let number = |offset: usize| u32::from_le_bytes(chunk[offset..offset + 4].try_into().unwrap()) as usize;
+    number(4).div_ceil(number(8))
+}
+
 #[test]
 fn blosc_headers_are_checked() {
     let codec = codec(
@@ -140,6 +145,7 @@ fn blosc_headers_are_checked() {
         ("block offset past the end", with(16, &(good.len() as u32).to_le_bytes())),
         ("negative block offset", with(16, &u32::MAX.to_le_bytes())),
         ("block offset into the header", with(16, &3u32.to_le_bytes())),
+        ("every block at the same place", with(16, &good[16..20].repeat(blocks(&good)))),
     ] {
         let error = decode(&*codec, &bad, data.len()).err().unwrap_or_else(|| panic!("{what} is accepted"));
         assert_eq!(error.kind(), CodecErrorKind::Format, "{what}: {error}");

@@ -51,28 +51,50 @@ fn decode_blocks(header: &Header, encoded: &[u8], decoded: &mut [u8]) -> Result<
         return Ok(());
     };
     BUFFERS.with_borrow_mut(|buffers| {
-        let mut result = Ok(());
-        for (index, block) in decoded.chunks_mut(header.block_size.max(1)).enumerate() {
+        let Buffers { shuffled, bits } = &mut *buffers;
+        let mut budget = Budget::new(encoded);
+        let mut decode_block = |index: usize, block: &mut [u8]| {
             let streams = Streams { header, encoded, split, index, block_len: block.len() };
-            result = match shuffle {
-                Shuffle::None => streams.decode(format, block),
-                Shuffle::Bytes => streams.decode(format, sized(&mut buffers.shuffled, block.len())).map(|()| {
-                    unshuffle(header.type_size, sized(&mut buffers.shuffled, block.len()), block);
-                }),
-                Shuffle::Bits => streams.decode(format, sized(&mut buffers.shuffled, block.len())).map(|()| {
-                    let shuffled = sized(&mut buffers.shuffled, block.len());
-                    bitunshuffle(header.type_size, shuffled, block, sized(&mut buffers.bits, block.len()));
-                }),
+            let len = match shuffle {
+                Shuffle::None => streams.decode(format, block)?,
+                Shuffle::Bytes => {
+                    let shuffled = sized(shuffled, block.len());
+                    let len = streams.decode(format, shuffled)?;
+                    unshuffle(header.type_size, shuffled, block);
+                    len
+                }
+                Shuffle::Bits => {
+                    let shuffled = sized(shuffled, block.len());
+                    let len = streams.decode(format, shuffled)?;
+                    bitunshuffle(header.type_size, shuffled, block, sized(bits, block.len()));
+                    len
+                }
             };
-            if result.is_err() {
-                break;
-            }
-        }
+            budget.spend(len)
+        };
+        let mut blocks = decoded.chunks_mut(header.block_size.max(1)).enumerate();
+        let result = blocks.try_for_each(|(index, block)| decode_block(index, block));
         if buffers.shuffled.capacity() > KEEP {
             *buffers = Buffers::default();
         }
         result
     })
+}
+
+/// Blocks that share bytes could make a small chunk take long to decode; nobody writes such.
+struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    fn new(encoded: &[u8]) -> Self {
+        Self { left: encoded.len() }
+    }
+
+    fn spend(&mut self, len: usize) -> Result<(), CodecError> {
+        self.left = self.left.checked_sub(len).ok_or_else(|| CodecError::format(NAME, "blocks overlap"))?;
+        Ok(())
+    }
 }
 
 /// The first `len` bytes of a buffer, which grows to have them.
@@ -98,7 +120,8 @@ impl<'a> Streams<'a> {
     }
 
     /// Calls `each` with the bytes of each stream, the number of bytes that they decode to, and their offset in the chunk.
-    fn for_each(&self, mut each: impl FnMut(&'a [u8], usize, usize) -> Result<(), CodecError>) -> Result<(), CodecError> {
+    /// Answers with the bytes that the block takes in the chunk.
+    fn for_each(&self, mut each: impl FnMut(&'a [u8], usize, usize) -> Result<(), CodecError>) -> Result<usize, CodecError> {
         let streams = self.header.streams(self.split, self.block_len);
         let stream_len = self.block_len.checked_div(streams).unwrap_or(0);
         if stream_len.saturating_mul(streams) != self.block_len {
@@ -110,6 +133,7 @@ impl<'a> Streams<'a> {
         };
         let mut offset = number(Header::offset_of_block(self.index))
             .ok_or_else(|| self.error("its offset is negative", Header::offset_of_block(self.index)))?;
+        let block_start = offset;
         for stream in 0..streams {
             let start = offset.saturating_add(4);
             let bytes = number(offset).and_then(|len| self.encoded.get(start..start.checked_add(len)?));
@@ -117,11 +141,11 @@ impl<'a> Streams<'a> {
             each(bytes, stream_len, start)?;
             offset = start.saturating_add(bytes.len());
         }
-        Ok(())
+        Ok(offset.saturating_sub(block_start))
     }
 
     /// Decompresses the streams to the whole of `block`, one behind the other.
-    fn decode(&self, format: Format, block: &mut [u8]) -> Result<(), CodecError> {
+    fn decode(&self, format: Format, block: &mut [u8]) -> Result<usize, CodecError> {
         let mut rest = block;
         self.for_each(|stream, len, offset| {
             let Some((to, behind)) = std::mem::take(&mut rest).split_at_mut_checked(len) else {
@@ -159,11 +183,12 @@ fn check_plausible(header: &Header, encoded: &[u8]) -> Result<(), CodecError> {
     let Contents::Blocks { format, split, .. } = header.contents else {
         return Ok(());
     };
+    let mut budget = Budget::new(encoded);
     for index in 0..header.blocks() {
         let start = index.saturating_mul(header.block_size);
         let block_len = header.decoded_len.saturating_sub(start).min(header.block_size);
         let streams = Streams { header, encoded, split, index, block_len };
-        streams.for_each(|stream, len, offset| {
+        let len = streams.for_each(|stream, len, offset| {
             let most = match format {
                 Format::Blosclz => stream.len().saturating_mul(blosclz::MAX_RATIO),
                 Format::Lz4 => stream.len().saturating_mul(lz4::MAX_RATIO),
@@ -175,6 +200,7 @@ fn check_plausible(header: &Header, encoded: &[u8]) -> Result<(), CodecError> {
             };
             if len <= most { Ok(()) } else { Err(streams.error("a stream cannot decode to as much as it should", offset)) }
         })?;
+        budget.spend(len)?;
     }
     Ok(())
 }

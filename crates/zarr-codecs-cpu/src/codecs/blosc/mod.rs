@@ -18,7 +18,7 @@
 //! * *`typesize`* is needed to shuffle, so encoding without it is refused under the name `blosc`, decoding is not; under the name of numcodecs it is 1 when
 //!   absent. More than 255, the most that the header holds, is taken as 1.
 //! * *Bytes behind the chunk*, and a chunk of another size than the header says, are errors, as they are for `blosc_cbuffer_validate`.
-//! * Blocks may lie in any order, and overlap.
+//! * Blocks may lie in any order, as several threads write them, but not overlap.
 //! * *`clevel` 0*, chunks of less than 128 bytes and those that do not shrink are stored as they are.
 //! * Chunks of 2 GiB and more do not fit the format: encoding them is an error.
 
