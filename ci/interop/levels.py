@@ -55,6 +55,9 @@ FACTORS = {
         "scale_offset+cast_value",
         "pcodec",
         "zfpy",
+        "zfpy-accuracy",
+        "zfpy-precision",
+        "zfpy-rate",
     ],
     "compressor": [
         "none",
@@ -99,9 +102,17 @@ FILTER_TYPES = {
     "scale_offset+cast_value": {"float32", "float64", "int32"},
     "pcodec": {"int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "float32", "float64"},
     "zfpy": {"float32", "float64", "int32", "int64"},
+    "zfpy-accuracy": {"float32", "float64"},
+    "zfpy-precision": {"float32", "float64", "int32", "int64"},
+    "zfpy-rate": {"float32", "float64", "int32", "int64"},
 }
 LOSSY = {"fixedscaleoffset", "fixedscaleoffset-astype", "quantize", "bitround"}
-ARITHMETIC = {"delta", "delta-astype", "astype", "cast_value", "scale_offset", "scale_offset+cast_value", "zfpy"} | LOSSY
+ARITHMETIC = {"delta", "delta-astype", "astype", "cast_value", "scale_offset", "scale_offset+cast_value"} | LOSSY
+ZFPY = ["zfpy", "zfpy-accuracy", "zfpy-precision", "zfpy-rate"]
+# Array->bytes codecs, beneath which there are no elements any more.
+OPAQUE = {"pcodec", *ZFPY}
+# What these lose depends on the whole chunk, and is lost again when a chunk is written a second time.
+LOSSY_BY_CHUNK = set(ZFPY[1:])
 
 CHECKSUMS = {"crc32c", "fletcher32", "adler32", "crc32", "jenkins_lookup3"}
 SHARDED = {f for f in FACTORS["layout"] if "shard" in f}
@@ -123,7 +134,7 @@ def endian_needs_bytes_to_order(dtype, endian):
 
 @constraint("endian", "filter")
 def encoded_order_is_the_codecs(endian, filter):
-    return endian == "little" or filter not in ("pcodec", "zfpy")
+    return endian == "little" or filter not in OPAQUE
 
 
 @constraint("dtype", "layout")
@@ -134,7 +145,7 @@ def format_has_type(dtype, layout):
 
 @constraint("dtype", "filter")
 def filter_takes_type(dtype, filter):
-    if DTYPES[dtype].variable and filter in ("pcodec", "zfpy"):
+    if DTYPES[dtype].variable and filter in OPAQUE:
         return False
     return filter not in FILTER_TYPES or dtype in FILTER_TYPES[filter]
 
@@ -172,19 +183,19 @@ def null_is_no_value(fill, content):
 
 @constraint("filter", "content")
 def arithmetic_needs_small_numbers(filter, content):
-    return content != "random" or filter not in ARITHMETIC
+    return content != "random" or filter not in ARITHMETIC | set(ZFPY)
 
 
 @constraint("filter", "fill")
 def arithmetic_needs_small_fill(filter, fill):
     # The fill value passes through the codec too.
-    return fill != "special" or filter not in ARITHMETIC
+    return fill != "special" or filter not in ARITHMETIC | set(ZFPY)
 
 
 @constraint("shape", "filter")
 def no_axes_no_permutation(shape, filter):
     ndim = len(SHAPES[shape][0])
-    if filter == "zfpy" and ndim == 0:
+    if filter in ZFPY and ndim == 0:
         return False
     return (filter != "transpose" or ndim >= 1) and (filter != "transpose-cycle" or ndim == 3)
 
@@ -201,7 +212,7 @@ def grid_fits(shape, layout):
 
 @constraint("layout", "filter")
 def zfp_reads_c_order(layout, filter):
-    return layout != "v2-f" or filter != "zfpy"
+    return layout != "v2-f" or filter not in ZFPY
 
 
 @constraint("layout", "filter")
@@ -211,7 +222,7 @@ def shards_are_not_transposed_twice(layout, filter):
 
 @constraint("filter", "compressor")
 def shuffle_needs_elements(filter, compressor):
-    return compressor != "shuffle+zlib" or filter not in ("pcodec", "zfpy", "packbits")
+    return compressor != "shuffle+zlib" or filter not in OPAQUE | {"packbits"}
 
 
 @constraint("filter", "compressor")
@@ -280,13 +291,19 @@ def filter_configs(case, big):
         case "zfpy":
             # The negative tolerance asks for the reversible mode.
             return [{"id": "zfpy", "mode": 4, "tolerance": -1, "rate": -1, "precision": -1}]
+        case "zfpy-accuracy":
+            return [{"id": "zfpy", "mode": 4, "tolerance": 0.01, "rate": -1, "precision": -1}]
+        case "zfpy-precision":
+            return [{"id": "zfpy", "mode": 3, "tolerance": -1, "rate": -1, "precision": 14}]
+        case "zfpy-rate":
+            return [{"id": "zfpy", "mode": 2, "tolerance": -1, "rate": 11, "precision": -1}]
     return []
 
 
 def encoded_size(case):
     """The size of an element where the bytes->bytes codecs begin, or 1 where there are no elements any more."""
     d = DTYPES[case["dtype"]]
-    if d.variable or case["filter"] in ("pcodec", "zfpy", "packbits"):
+    if d.variable or case["filter"] in OPAQUE | {"packbits"}:
         return 1
     match case["filter"]:
         case "delta-astype":
@@ -400,7 +417,7 @@ def v3_filter(case, ndim):
     (config,) = filter_configs(case, False)
     config = dict(config)
     entry = codec("numcodecs." + config.pop("id"), **config)
-    return ([], entry) if name in ("pcodec", "zfpy") else ([entry], None)
+    return ([], entry) if name in OPAQUE else ([entry], None)
 
 
 def array_to_bytes(case):
@@ -440,6 +457,14 @@ def grid(case):
     return shape, chain[0], chain[-1]
 
 
+def chunk_edges(case):
+    """Per axis, the lengths of the chunks that the innermost codecs see; the last may reach past the array."""
+    shape, _, finest = grid(case)
+    if case["layout"] == "rectilinear":
+        return rectilinear(shape, SHAPES[case["shape"]][1])["configuration"]["chunk_shapes"]
+    return [[c] * -(-n // c) for n, c in zip(shape, finest)]
+
+
 def metadata(case):
     """The metadata document of a case: `.zarray` for v2, `zarr.json` for v3."""
     shape, chunk, _ = grid(case)
@@ -455,7 +480,7 @@ def metadata(case):
         filters += filter_configs(case, big)
         extra, compressor = v2_codecs(case)
         filters += extra
-        if case["filter"] in ("pcodec", "zfpy") and compressor is None and not extra:
+        if case["filter"] in OPAQUE and compressor is None and not extra:
             compressor = filters.pop()
         return {
             "zarr_format": 2,

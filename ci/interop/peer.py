@@ -210,15 +210,19 @@ class Numcodecs:
         else:
             values = dtypes.to_order(dtypes.unpack(d, raw, shape), dt)
         for key, where in self._chunks(document):
-            chunk = np.zeros(document["chunks"], dt)
-            if d.kind == "string":
-                chunk[...] = ""
-            elif d.kind == "bytes":
-                chunk[...] = b""
-            elif d.kind == "varray":
+            chunk = np.empty(document["chunks"], dt)
+            fill = d.fill(case["levels"]["fill"])
+            if d.kind == "varray":
                 for i in np.ndindex(chunk.shape):
                     chunk[i] = np.zeros(0, "<i4")
+            elif d.variable:
+                chunk[...] = fill.decode() if d.kind == "string" else fill
+            else:
+                chunk[...] = dtypes.to_order(np.frombuffer(fill, d.np), dt).reshape((1,) * chunk.ndim)
             chunk[tuple(slice(0, w.stop - w.start) for w in where)] = values[where]
+            if case["whole"] and (values[where] == chunk.dtype.type(np.frombuffer(fill, d.np)[0])).all():
+                # What is nothing but fill is expected as it is, and this codec would lose some of it.
+                continue
             data = np.asarray(chunk, order=document["order"])
             if data.dtype == object:
                 # The codecs for objects take them in the order in which they are to be stored.

@@ -15,6 +15,8 @@ pub(crate) struct Case {
     pub(crate) id: String,
     element: Value,
     pub(crate) shape: Vec<u64>,
+    /// Whether the array must be written in one go, because a codec loses more each time.
+    pub(crate) whole: bool,
     /// `.zarray` or `zarr.json`.
     pub(crate) metadata: Value,
 }
