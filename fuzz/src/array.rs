@@ -80,9 +80,13 @@ pub fn selection(data: &[u8]) {
     let rank = usize::from(rank % 5);
     let text = String::from_utf8_lossy(data.get(6..).unwrap_or_default());
     let Ok(selection) = Selection::parse(&text, rank) else { return };
-    // Large axes too: only shapes are worked out.
-    let shape: Vec<u64> = lens.iter().take(rank).map(|&len| u64::from(len) << (last % 56)).collect();
-    let chunks: Vec<u64> = shape.iter().map(|&len| (len / 3).max(1)).collect();
+    // A first axis of any length, in a few large chunks: only shapes are worked out.
+    let mut shape: Vec<u64> = lens.iter().take(rank).map(|&len| u64::from(len)).collect();
+    let mut chunks = vec![1; rank];
+    if let (Some(len), Some(chunk)) = (shape.first_mut(), chunks.first_mut()) {
+        *len <<= last % 56;
+        *chunk = (*len / 3).max(1);
+    }
     let builder = ArrayBuilder::new(shape, DataType::UInt8).chunks(chunks);
     let array = builder.create(memory(), "/", &crate::options()).expect("an array");
     if let Ok(shape) = array.selection_shape(&selection) {

@@ -22,10 +22,10 @@ pub fn registry() -> Registry {
     Registry::new().with(zarr_codecs_cpu::provider())
 }
 
-/// One thread, so that a finding is found again.
+/// One thread, and that the one that calls, so that a finding is found again.
 pub fn options() -> Options {
     static OPTIONS: LazyLock<Options> = LazyLock::new(|| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().expect("one thread");
         Options::new(registry()).with_pool(Pool::new(Arc::new(pool)))
     });
     OPTIONS.clone()
