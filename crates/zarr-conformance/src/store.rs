@@ -34,6 +34,7 @@ macro_rules! require {
     };
 }
 
+mod buffers;
 mod face;
 mod forwarding;
 mod list;
@@ -43,6 +44,7 @@ mod write;
 
 use std::fmt;
 
+use zarr_buffer_api::BufferError;
 use zarr_store_api::{AnyStore, Bytes, StoreError, StoreKey, StorePrefix};
 
 use face::Face;
@@ -226,6 +228,24 @@ const LAWS: &[Law] = &[
         needs: Needs::Reading,
         check: read::read_into_too_short,
     },
+    Law {
+        id: "read/into-buffer",
+        what: "reads into a buffer, on any device, fill the front and leave the rest alone, without a wait for the device",
+        needs: Needs::Reading,
+        check: buffers::read_into_buffer,
+    },
+    Law {
+        id: "read/into-buffer-missing",
+        what: "a read of a key that is not there leaves the buffer alone",
+        needs: Needs::Reading,
+        check: buffers::read_into_buffer_missing,
+    },
+    Law {
+        id: "read/into-buffer-refused",
+        what: "a buffer shorter than the range, or held by others, and a range past the end are errors",
+        needs: Needs::Reading,
+        check: buffers::read_into_buffer_refused,
+    },
     Law { id: "read/unicode", what: "keys are any text", needs: Needs::Reading, check: read::read_unicode },
     Law { id: "read/concurrent", what: "many may read at once", needs: Needs::Reading, check: read::read_concurrent },
     Law { id: "read/cancel", what: "a read that is dropped does no harm", needs: Needs::Reading, check: read::read_cancel },
@@ -290,6 +310,12 @@ struct Broken(String);
 impl From<StoreError> for Broken {
     fn from(error: StoreError) -> Self {
         Self(format!("unexpected error: {error}"))
+    }
+}
+
+impl From<BufferError> for Broken {
+    fn from(error: BufferError) -> Self {
+        Self(format!("unexpected error of a buffer: {error}"))
     }
 }
 

@@ -1,4 +1,4 @@
-use zarr_buffer_api::{Buffer, BufferErrorKind, Device, HostDevice, Layout, Region};
+use zarr_buffer_api::{Buffer, Device, HostDevice, Layout, Region};
 
 use super::{DeviceCase, case, download, ensure_holds, pattern, upload};
 use crate::suite::{Broken, ensure, ensure_same};
@@ -177,7 +177,7 @@ fn wait_for(device: &dyn Device) -> Result<(), Broken> {
         let here = device.allocate(bytes.len(), &*queue)?;
         match queue.copy(&between, &here) {
             // The host's own queue has no later: it refuses what is not ready.
-            Err(error) if error.kind == BufferErrorKind::NotReady => {
+            Err(error) if error.kind == zarr_buffer_api::BufferErrorKind::NotReady => {
                 between.wait()?;
                 queue.copy(&between, &here)?;
             }

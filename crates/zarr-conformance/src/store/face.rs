@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use zarr_store_api::{
-    AnyStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, ByteRange, Bytes, Listing, ReadableStore, Store, StoreError, StoreKey,
-    StorePrefix,
+    AnyStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, Buffer, ByteRange, Bytes, Device, DeviceId, Listing, Queue,
+    ReadableStore, Store, StoreError, StoreKey, StorePrefix,
 };
 
 use super::Broken;
@@ -77,6 +77,25 @@ impl Face {
                 dst.copy_from_slice(&filled);
                 Ok(read)
             }
+        }
+    }
+
+    pub(super) fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        either!(self, store => store.get_into_buffer(key, range, dst, device, queue),
+            store.get_into_buffer(key, range, dst, device, queue))
+    }
+
+    pub(super) fn reads_to_device(&self, device: DeviceId) -> bool {
+        match &self.0 {
+            AnyStore::Blocking(store) => store.reads_to_device(device),
+            AnyStore::Async(store) => store.reads_to_device(device),
         }
     }
 

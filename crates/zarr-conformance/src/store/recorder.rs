@@ -1,15 +1,20 @@
 //! A store that notes what it is asked, and answers reads with its notes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use zarr_buffer_api::DeviceKind;
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore, Listing,
-    ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
 };
 
 use super::forwarding::Calls;
 
-const METHODS: [&str; 10] = ["get", "size", "get_ranges", "get_into", "set", "set_vectored", "erase", "erase_prefix", "list", "list_dir"];
+const METHODS: [&str; 11] =
+    ["get", "size", "get_ranges", "get_into", "get_into_buffer", "set", "set_vectored", "erase", "erase_prefix", "list", "list_dir"];
+
+/// The device that the recorder says it reads straight to.
+pub(super) const DIRECT: DeviceId = DeviceId::new(DeviceKind::ExtDev, 4711);
 
 #[derive(Debug, Default)]
 pub(super) struct Recorder(Mutex<Calls>);
@@ -57,6 +62,22 @@ impl ReadableStore for Recorder {
 
     fn get_into(&self, _: &StoreKey, _: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         copy(&self.note("get_into"), dst)
+    }
+
+    fn get_into_buffer(
+        &self,
+        _: &StoreKey,
+        _: ByteRange,
+        dst: &Buffer,
+        _: &Arc<dyn Device>,
+        _: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let mut memory = dst.host_write().map_err(|error| StoreError::from_buffer(error, "cannot answer"))?;
+        copy(&self.note("get_into_buffer"), &mut memory)
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        device == DIRECT
     }
 }
 
@@ -130,6 +151,21 @@ impl AsyncReadableStore for Recorder {
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
         let result = copy(&self.note("get_into"), (*dst).bytes_mut());
         (dst, result)
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        ReadableStore::get_into_buffer(self, key, range, dst, device, queue)
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        ReadableStore::reads_to_device(self, device)
     }
 }
 
