@@ -1,1 +1,36 @@
-fn main() {}
+//! The `zarr` command: look at, read, copy, check, create and draw Zarr data.
+//!
+//! Each command is a module of `commands`; what they share stands beside them. Everything about Zarr itself is asked of the crate `zarr`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod codecs;
+mod colour;
+mod commands;
+mod context;
+mod copy;
+mod describe;
+mod error;
+mod image;
+mod json;
+mod layout;
+mod npy;
+mod progress;
+mod slabs;
+mod stats;
+mod store;
+mod suggest;
+mod table;
+mod units;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match commands::run(args::Cli::parse()) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,110 @@
+//! The command line.
+
+use std::num::NonZeroUsize;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{cat, completions, copy, create, info, read, tree, validate, view};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Look at, read, copy, check, create and draw Zarr arrays.
+///
+/// PATH is a directory, a zip archive, or a URL (file, s3, gs, az, http, https). A node inside a hierarchy is named by its path: `data.zarr/temperature`,
+/// `archive.zip/temperature`, `s3://bucket/data.zarr/temperature`.
+#[derive(Debug, Parser)]
+#[command(name = "zarr", version, styles = STYLES, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit status: 0 when all went well, 1 when something failed or a problem was found, 2 when the command line is wrong."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Print results and errors, nothing else
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub(crate) quiet: bool,
+    /// Print JSON, for programs to read
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub(crate) json: bool,
+    /// Threads that decode and encode [default: one for each core]
+    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// A setting of an object store, such as `region=eu-west-2` or `endpoint=http://localhost:9000`; may be given several times
+    #[arg(long = "setting", global = true, value_name = "NAME=VALUE", value_parser = parse_setting, help_heading = "Everywhere")]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(info::InfoArgs),
+    Tree(tree::TreeArgs),
+    Cat(cat::CatArgs),
+    Read(read::ReadArgs),
+    Copy(copy::CopyArgs),
+    Validate(validate::ValidateArgs),
+    Create(create::CreateArgs),
+    View(view::ViewArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// The paths and URLs that the command works on.
+    pub(crate) fn urls(&self) -> Vec<&str> {
+        match self {
+            Self::Info(args) => vec![&args.path],
+            Self::Tree(args) => vec![&args.path],
+            Self::Cat(args) => vec![&args.path],
+            Self::Read(args) => vec![&args.path],
+            Self::Copy(args) => vec![&args.source, &args.destination],
+            Self::Validate(args) => vec![&args.path],
+            Self::Create(args) => vec![&args.path],
+            Self::View(args) => vec![&args.path],
+            Self::Completions(_) => Vec::new(),
+        }
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a setting has the form NAME=VALUE".to_owned()),
+    }
+}
+
+/// Where decoding runs. Devices other than the CPU will have their own values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Device {
+    /// The best there is; today the CPU.
+    #[default]
+    Auto,
+    Cpu,
+}
+
+pub(crate) fn parse_device(text: &str) -> Result<Device, String> {
+    match text {
+        "auto" => Ok(Device::Auto),
+        "cpu" => Ok(Device::Cpu),
+        other => Err(format!("no device `{other}`; there are `auto` and `cpu`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,429 @@
+//! `zarr copy`
+
+use std::time::Instant;
+
+use zarr::meta::{
+    ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, Json, NodeMetadata, NodeMetadataV2, NodePath,
+};
+use zarr::store_api::{AnyStore, StorePrefix};
+use zarr::{Array, Group, Node, StoredMetadata, Version};
+
+use crate::codecs::{self, CodecSpec};
+use crate::context::{Context, Destination};
+use crate::copy::{ArrayCopy, Copied, Digest, Marker, documents, is_stored};
+use crate::describe::{Entry, walk};
+use crate::error::{Context as _, Failure, Result};
+use crate::layout::{Lengths, Relayout, Shards, Target, parse_lengths, parse_shards};
+use crate::table::GREEN;
+use crate::{json, progress, store, units};
+
+/// Copy an array or a hierarchy, with other chunks, shards, codecs, or another version of the format
+///
+/// Chunks whose bytes stay the same are copied as they are; others are decoded and encoded region by region, within --memory. Groups are copied with all that is in
+/// them; attributes and dimension names stay.
+///
+/// The destination gets its metadata last, so that a copy that was cut off is not taken for a whole one; --resume goes on where it stopped. A copy into a zip archive
+/// takes place whole or not at all.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// What to copy
+    #[arg(value_name = "SRC")]
+    pub(crate) source: String,
+    /// Where to: a directory, `archive.zip/path`, or a URL
+    #[arg(value_name = "DST")]
+    pub(crate) destination: String,
+    /// Elements of a chunk along each axis: `24,721,all`, or by name, others as they are: `time=24,latitude=all`
+    ///
+    /// In a hierarchy, lengths without names are for the arrays of as many dimensions.
+    #[arg(long, value_parser = parse_lengths, value_name = "N,..")]
+    chunks: Option<Lengths>,
+    /// Elements of a shard along each axis, in the same forms, or `none`
+    #[arg(long, value_parser = parse_shards, value_name = "N,..")]
+    shards: Option<Shards>,
+    /// Codecs in place of the source's: zstd:5, blosc:lz4:5:shuffle, gzip:6, bitround:10+zstd, none, .., or JSON
+    #[arg(long, visible_alias = "compressor", value_parser = codecs::parse)]
+    codec: Option<CodecSpec>,
+    /// The version of the format [default: the source's]
+    #[arg(long, value_parser = parse_version, value_name = "2|3")]
+    version: Option<Version>,
+    /// Memory to work in, besides some 50 MB for the program itself
+    #[arg(long, default_value = "1GiB", value_parser = units::parse_bytes, value_name = "BYTES")]
+    memory: u64,
+    /// Go on with a copy that was interrupted (or begin one)
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Remove what is at the destination first
+    #[arg(long)]
+    overwrite: bool,
+    /// Whether the metadata of a hierarchy is collected in its root
+    #[arg(long, value_enum, default_value_t = Consolidate::AsSource)]
+    consolidate: Consolidate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Consolidate {
+    AsSource,
+    Yes,
+    No,
+}
+
+pub(crate) fn parse_version(text: &str) -> Result<Version, String> {
+    match text {
+        "2" | "v2" => Ok(Version::V2),
+        "3" | "v3" => Ok(Version::V3),
+        other => Err(format!("`{other}` is not a version of the format: 2 or 3")),
+    }
+}
+
+/// A node of the copy.
+struct Item {
+    path: NodePath,
+    /// Below the root of the copy, without a leading slash.
+    relative: String,
+    stored: StoredMetadata,
+    array: Option<(Array, Target)>,
+}
+
+pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
+    let opened = context.open(&args.source, &context.options())?;
+    let source = format!("{}{}", store_of(&opened.node).name(), opened.node.path());
+    let consolidate = match (&opened.node, args.consolidate) {
+        (Node::Array(_), _) | (_, Consolidate::No) => false,
+        (_, Consolidate::Yes) => true,
+        (Node::Group(group), Consolidate::AsSource) => group.is_consolidated(),
+    };
+    let entries = walk(opened.node)?;
+    let destination = context.destination(&args.destination)?;
+    let copy = || {
+        let root = NodePath::new_v2(&destination.path)?;
+        let target = format!("{}{root}", destination.store.name());
+        if format!("{target}/").starts_with(&format!("{}/", source.trim_end_matches('/'))) {
+            return Err(Failure::usage("the destination lies in the source"));
+        }
+        let items = items(args, entries, &root)?;
+        let mut copy = Copy { args, context, destination: &destination, root, items, consolidate, source };
+        copy.run()
+    };
+    let done = copy().and_then(|done| destination.finish().map(|()| done));
+    match done {
+        Ok(done) => done.print(args, context),
+        Err(failure) => {
+            destination.abandon();
+            Err(failure)
+        }
+    }
+}
+
+fn store_of(node: &Node) -> &AnyStore {
+    match node {
+        Node::Array(array) => array.store(),
+        Node::Group(group) => group.store(),
+    }
+}
+
+/// The nodes of the copy, with their metadata.
+fn items(args: &CopyArgs, entries: Vec<Entry>, root: &NodePath) -> Result<Vec<Item>> {
+    let relayout = Relayout { chunks: args.chunks.clone(), shards: args.shards.clone(), codecs: args.codec.clone(), version: args.version };
+    let alone = entries.len() == 1;
+    let mut items = Vec::with_capacity(entries.len());
+    for Entry { path: relative, node } in entries {
+        let node = node.map_err(|failure| failure.context(format!("cannot open /{relative} of the source")))?;
+        let path = NodePath::new_v2(&format!("{}/{relative}", root.to_string().trim_end_matches('/')))?;
+        items.push(match node {
+            Node::Array(array) => {
+                let target = relayout
+                    .apply(&array, alone)
+                    .map_err(|failure| if alone { failure } else { failure.context(format!("array /{relative}")) })?;
+                Item { path, relative, stored: target.stored.clone(), array: Some((*array, target)) }
+            }
+            Node::Group(group) => Item { path, relative, stored: group_metadata(&group, args.version), array: None },
+        });
+    }
+    check_names(args, &items)?;
+    Ok(items)
+}
+
+/// A name that no array has is a mistake.
+fn check_names(args: &CopyArgs, items: &[Item]) -> Result<()> {
+    let shards = match &args.shards {
+        Some(Shards::Of(lengths)) => Some(lengths),
+        _ => None,
+    };
+    let known: Vec<&str> =
+        items.iter().filter_map(|item| item.array.as_ref()?.0.dimension_names()).flatten().flatten().map(String::as_str).collect();
+    for name in args.chunks.iter().chain(shards).flat_map(Lengths::names) {
+        if !known.contains(&name) {
+            let failure = Failure::usage(format!("no array has a dimension `{name}`"));
+            return Err(match crate::suggest::close(name, known.iter().copied()).first() {
+                Some(close) => failure.hint(format!("did you mean `{close}`?")),
+                None => failure,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn group_metadata(group: &Group, version: Option<Version>) -> StoredMetadata {
+    let version = version.unwrap_or(group.version());
+    match (group.stored_metadata(), version) {
+        (StoredMetadata::GroupV3(metadata), Version::V3) => {
+            // Copies of metadata are made anew.
+            let mut metadata = metadata.clone();
+            metadata.consolidated_metadata = None;
+            StoredMetadata::GroupV3(metadata)
+        }
+        (StoredMetadata::GroupV2(metadata), Version::V2) => StoredMetadata::GroupV2(metadata.clone()),
+        (_, Version::V3) => StoredMetadata::GroupV3(GroupMetadataV3::new(group.attributes().clone()).into()),
+        (_, Version::V2) => StoredMetadata::GroupV2(GroupMetadataV2::new(group.attributes().clone()).into()),
+    }
+}
+
+struct Copy<'a> {
+    args: &'a CopyArgs,
+    context: &'a Context,
+    destination: &'a Destination,
+    root: NodePath,
+    items: Vec<Item>,
+    consolidate: bool,
+    source: String,
+}
+
+/// What a copy came to.
+struct Done {
+    arrays: u64,
+    arrays_before: u64,
+    copied: Copied,
+    decoded: u64,
+    seconds: f64,
+}
+
+impl Copy<'_> {
+    fn run(&mut self) -> Result<Done> {
+        let start = Instant::now();
+        let store = &self.destination.store;
+        if self.consolidate {
+            consolidate(&mut self.items)?;
+        }
+        let marker = Marker { source: self.source.clone(), digest: self.digest()? };
+        let resumed = self.make_way(&marker)?;
+        let mut done = Done { arrays: 0, arrays_before: 0, copied: Copied::default(), decoded: 0, seconds: 0.0 };
+        if let Begun::Whole = resumed {
+            done.arrays_before = self.items.iter().filter(|item| item.array.is_some()).count() as u64;
+            return Ok(done);
+        }
+        let resumed = matches!(resumed, Begun::Resumed);
+        if self.destination.keeps_partial_work() {
+            marker.store(store, &self.root)?;
+        }
+        let total = self.items.iter().filter_map(|item| item.array.as_ref()).map(|(array, _)| decoded_bytes(array)).sum();
+        let progress = progress::bytes(total, self.context.quiet);
+        let mut before = 0;
+        for item in &self.items {
+            let Some((array, target)) = &item.array else { continue };
+            progress.set_message(item.relative.clone());
+            let documents = documents(&item.path, &item.stored)?;
+            if resumed && is_stored(store, &documents)? {
+                done.arrays_before += 1;
+            } else {
+                let path = item.path.to_string();
+                let copy = ArrayCopy {
+                    same_chunks: target.same_chunks,
+                    memory: self.args.memory,
+                    resume: resumed,
+                    ..ArrayCopy::new(array, store.clone(), &path, item.stored.clone(), &self.context.options())?
+                };
+                done.copied.add(copy.run(self.context, &progress).map_err(|failure| self.unfinished(failure))?);
+                self.write(&documents)?;
+                done.arrays += 1;
+                done.decoded += decoded_bytes(array);
+            }
+            before += decoded_bytes(array);
+            progress.set_position(before);
+        }
+        // What is inside comes before what is around it, and the root last of all.
+        for item in self.items.iter().rev().filter(|item| item.array.is_none()) {
+            if item.relative.is_empty() && self.consolidate && matches!(item.stored, StoredMetadata::GroupV2(_)) {
+                let key = StorePrefix::new(self.root.prefix())?.key(".zmetadata")?;
+                store::set(store, &key, consolidated_v2(&self.items)?.to_bytes())?;
+            }
+            self.write(&documents(&item.path, &item.stored)?)?;
+        }
+        progress.finish_and_clear();
+        if self.destination.keeps_partial_work() {
+            Marker::remove(store, &self.root)?;
+        }
+        done.seconds = start.elapsed().as_secs_f64();
+        Ok(done)
+    }
+
+    fn unfinished(&self, failure: Failure) -> Failure {
+        if self.destination.keeps_partial_work() && !failure.has_hint() {
+            return failure.hint("what was copied is kept: --resume goes on from there");
+        }
+        failure
+    }
+
+    fn write(&self, documents: &[(zarr::store_api::StoreKey, Option<Vec<u8>>)]) -> Result<()> {
+        let store = &self.destination.store;
+        for (key, bytes) in documents {
+            match bytes {
+                Some(bytes) => store::set(store, key, bytes.clone()),
+                None => store::erase(store, key),
+            }
+            .context(|| format!("cannot store {key}"))?;
+        }
+        Ok(())
+    }
+
+    /// Tells copies of different sources, or with different settings, apart.
+    fn digest(&self) -> Result<u64> {
+        let mut digest = Digest::new();
+        digest.add(self.source.as_bytes());
+        for item in &self.items {
+            digest.add(item.relative.as_bytes());
+            if let Some((array, _)) = &item.array {
+                digest.add(&array.metadata().to_bytes()?);
+            }
+            for (key, bytes) in documents(&item.path, &item.stored)? {
+                digest.add(key.as_str().as_bytes());
+                digest.add(&bytes.unwrap_or_default());
+            }
+        }
+        Ok(digest.0)
+    }
+
+    /// Finds out what is at the destination, and whether the copy may go there.
+    fn make_way(&self, marker: &Marker) -> Result<Begun> {
+        let (store, root) = (&self.destination.store, &self.root);
+        let name = &self.args.destination;
+        if self.args.overwrite {
+            // The documents first, so that nobody opens what is half gone.
+            for document in ["zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata"] {
+                store::erase(store, &StorePrefix::new(root.prefix())?.key(document)?)?;
+            }
+            store::erase_prefix(store, &StorePrefix::new(root.prefix())?)?;
+            return Ok(Begun::Afresh);
+        }
+        match Marker::load(store, root)? {
+            Some(found) if !self.args.resume => {
+                return Err(Failure::new(format!("an interrupted copy of {} is at {name}", found.source))
+                    .hint("--resume goes on with it, --overwrite starts again"));
+            }
+            Some(found) if found.source != marker.source => {
+                return Err(
+                    Failure::new(format!("the interrupted copy at {name} is one of {}", found.source)).hint("--overwrite starts again")
+                );
+            }
+            Some(found) if found != *marker => {
+                return Err(Failure::new(format!(
+                    "the interrupted copy at {name} was made with other settings, or the source has changed since"
+                ))
+                .hint("give the same settings to go on, or --overwrite to start again"));
+            }
+            Some(_) => return Ok(Begun::Resumed),
+            None => {}
+        }
+        let mut found = false;
+        for document in ["zarr.json", ".zarray", ".zgroup"] {
+            found |= store::size(store, &StorePrefix::new(root.prefix())?.key(document)?)?.is_some();
+        }
+        if found && self.args.resume {
+            for item in &self.items {
+                if !is_stored(store, &documents(&item.path, &item.stored)?)? {
+                    return Err(Failure::new(format!("{name} is a whole array or group already, and not this copy"))
+                        .hint("--overwrite removes it first"));
+                }
+            }
+            return Ok(Begun::Whole);
+        }
+        if found {
+            return Err(Failure::new(format!("there is an array or a group at {name} already")).hint("--overwrite removes it first"));
+        }
+        if store.is_listable() {
+            let listing = store::list_dir(store, &StorePrefix::new(root.prefix())?)?;
+            if !listing.keys.is_empty() || !listing.prefixes.is_empty() {
+                return Err(Failure::new(format!("{name} is not empty, and holds no Zarr")).hint("--overwrite removes what is there"));
+            }
+        }
+        Ok(Begun::Afresh)
+    }
+}
+
+/// What was found at the destination.
+enum Begun {
+    Afresh,
+    Resumed,
+    /// The copy is there already.
+    Whole,
+}
+
+fn decoded_bytes(array: &Array) -> u64 {
+    let item = array.item_size().unwrap_or(64) as u64;
+    array.shape().iter().fold(item, |product, &len| product.saturating_mul(len))
+}
+
+/// Puts copies of all metadata into the root, where that is of version 3.
+fn consolidate(items: &mut [Item]) -> Result<()> {
+    let mut all = ConsolidatedMetadata::new();
+    for item in items.iter().filter(|item| !item.relative.is_empty()) {
+        let metadata = match &item.stored {
+            StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array.clone()),
+            StoredMetadata::GroupV3(group) => NodeMetadata::Group(group.clone()),
+            StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
+        };
+        all.insert(&item.relative, &metadata)?;
+    }
+    if let Some(Item { stored: StoredMetadata::GroupV3(root), .. }) = items.iter_mut().find(|item| item.relative.is_empty()) {
+        root.consolidated_metadata = Some(all);
+    }
+    Ok(())
+}
+
+/// The `.zmetadata` of a hierarchy of version 2.
+fn consolidated_v2(items: &[Item]) -> Result<ConsolidatedMetadataV2> {
+    let mut all = ConsolidatedMetadataV2::new();
+    for item in items {
+        let metadata = match &item.stored {
+            StoredMetadata::ArrayV2(array) => NodeMetadataV2::Array(array.clone()),
+            StoredMetadata::GroupV2(group) => NodeMetadataV2::Group(group.clone()),
+            StoredMetadata::ArrayV3(_) | StoredMetadata::GroupV3(_) => continue,
+        };
+        all.insert(&NodePath::new_v2(&item.relative)?, &metadata)?;
+    }
+    Ok(all)
+}
+
+impl Done {
+    fn print(&self, args: &CopyArgs, context: &Context) -> Result<()> {
+        let Copied { as_they_are, encoded, skipped } = self.copied;
+        if context.json {
+            let object = json::object()
+                .with("source", args.source.as_str())
+                .with("destination", args.destination.as_str())
+                .with("arrays", self.arrays)
+                .with("arrays_already_there", self.arrays_before)
+                .with("chunks_copied", as_they_are)
+                .with("chunks_encoded", encoded)
+                .with("chunks_already_there", skipped)
+                .with("decoded_bytes", self.decoded)
+                .with("seconds", self.seconds);
+            return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+        }
+        if context.quiet {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        for (count, what) in [(as_they_are, "copied as they are"), (encoded, "stored anew"), (skipped, "there already")] {
+            if count > 0 {
+                parts.push(format!("{} {what}", units::count(count, "chunk")));
+            }
+        }
+        if self.arrays_before > 0 {
+            parts.push(format!("{} there already", units::count(self.arrays_before, "array")));
+        }
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let time = std::time::Duration::from_secs_f64(self.seconds);
+        let rate = if self.decoded > 0 { format!(", {} in {}", units::bytes(self.decoded), units::duration(time)) } else { String::new() };
+        context.print(&format!("{GREEN}{} copied{GREEN:#} to {}{parts}{rate}\n", units::count(self.arrays, "array"), args.destination))
+    }
+}

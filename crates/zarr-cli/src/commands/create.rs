@@ -1,0 +1,134 @@
+//! `zarr create`
+
+use zarr::meta::{Json, JsonObject};
+use zarr::{ArrayBuilder, DataType, FillValue, Version};
+
+use crate::codecs::{self, CodecSpec, Kind};
+use crate::commands::copy::parse_version;
+use crate::context::Context;
+use crate::error::{Context as _, Failure, Result};
+use crate::layout::{Lengths, Shards, parse_data_type, parse_lengths, parse_shards};
+use crate::units;
+
+/// Create an array
+#[derive(Debug, clap::Args)]
+pub(crate) struct CreateArgs {
+    /// Where: a directory, `archive.zip/path`, or a URL
+    pub(crate) path: String,
+    /// Elements along each axis: `240,721,1440`; empty for a scalar
+    #[arg(long, value_delimiter = ',', num_args = 0.., required = true, value_name = "N,..")]
+    shape: Vec<String>,
+    /// The data type: float32, int16, bool, complex64, `datetime64[ns]`, U10, S4, string, .., or JSON as the metadata has it
+    #[arg(long, value_parser = parse_data_type, value_name = "TYPE")]
+    dtype: DataType,
+    /// Elements of a chunk along each axis: `24,721,all`, or by name: `time=24,latitude=all` [default: up to 4 MiB, the last axes whole]
+    #[arg(long, value_parser = parse_lengths, value_name = "N,..")]
+    chunks: Option<Lengths>,
+    /// Elements of a shard along each axis, multiples of the chunk's [default: no shards]
+    #[arg(long, value_parser = parse_shards, value_name = "N,..")]
+    shards: Option<Shards>,
+    /// Codecs: zstd:5, blosc:lz4:5:shuffle, gzip:6, none, .., several joined with `+`, or JSON [default: zstd:3]
+    #[arg(long, visible_alias = "compressor", value_parser = codecs::parse)]
+    codec: Option<CodecSpec>,
+    /// What absent elements are: a number, NaN, true, or JSON [default: zero, false or empty]
+    #[arg(long, allow_hyphen_values = true, value_name = "VALUE")]
+    fill: Option<String>,
+    /// The version of the format
+    #[arg(long, default_value = "3", value_parser = parse_version, value_name = "2|3")]
+    version: Version,
+    /// The names of the axes: `time,latitude,longitude`
+    #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
+    dimension_names: Option<Vec<String>>,
+    /// Attributes: a JSON object, or @FILE
+    #[arg(long, value_name = "JSON")]
+    attributes: Option<String>,
+    /// Remove what is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
+    let shape: Vec<u64> = args
+        .shape
+        .iter()
+        .filter(|length| !length.trim().is_empty())
+        .map(|length| length.trim().parse().map_err(|_| Failure::usage(format!("--shape: `{length}` is not a number of elements"))))
+        .collect::<Result<_>>()?;
+    let names: Option<Vec<Option<String>>> =
+        args.dimension_names.as_ref().map(|names| names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect());
+    let mut builder = ArrayBuilder::new(shape.clone(), args.dtype.clone())
+        .version(args.version)
+        .optional_dimension_names(names.clone())
+        .overwrite(args.overwrite);
+    let lengths = |lengths: &Lengths, option: &str| {
+        lengths
+            .resolve(&shape, names.as_deref(), &shape.iter().map(|&length| length.max(1)).collect::<Vec<_>>())
+            .ok_or_else(|| Failure::usage(format!("--{option} does not fit an array of {}", units::count(shape.len() as u64, "dimension"))))
+    };
+    if let Some(chunks) = &args.chunks {
+        builder = builder.chunks(lengths(chunks, "chunks")?);
+    }
+    if let Some(Shards::Of(shards)) = &args.shards {
+        if args.version == Version::V2 {
+            return Err(Failure::usage("version 2 of the format has no shards"));
+        }
+        builder = builder.shards(lengths(shards, "shards")?);
+    }
+    if let Some(codec) = &args.codec {
+        let chain = codec.chain(&args.dtype, shape.len(), None);
+        let of = |kind| chain.iter().filter(|codec| codecs::kind(codec) == kind).cloned().collect::<Vec<_>>();
+        builder = builder.filters(of(Kind::ArrayToArray)).compressors(of(Kind::BytesToBytes));
+        if let Some(codec) = of(Kind::ArrayToBytes).into_iter().next() {
+            builder = builder.array_to_bytes(codec);
+        }
+    }
+    if let Some(fill) = &args.fill {
+        builder = builder.fill_value(parse_fill(fill, &args.dtype)?);
+    }
+    if let Some(attributes) = &args.attributes {
+        builder = builder.attributes(parse_attributes(attributes)?);
+    }
+    let destination = context.destination(&args.path)?;
+    let created = builder.create(destination.store.clone(), &destination.path, &context.options());
+    match created {
+        Ok(array) => {
+            destination.finish()?;
+            let facts = crate::describe::ArrayFacts::of_metadata(&array);
+            context.note(&format!(
+                "created {}: {} {}, chunks of {}, {}",
+                args.path,
+                units::shape(&facts.shape),
+                facts.data_type,
+                facts.chunks_text(),
+                facts.codecs
+            ));
+            Ok(())
+        }
+        Err(error) => {
+            destination.abandon();
+            let exists = matches!(error, zarr::ArrayError::Exists { .. });
+            let failure = Failure::from(error).context(format!("cannot create {}", args.path));
+            Err(if exists { failure.hint("--overwrite removes it first") } else { failure })
+        }
+    }
+}
+
+fn parse_fill(text: &str, data_type: &DataType) -> Result<FillValue> {
+    let json = match Json::parse(text.as_bytes()) {
+        Ok(Json::Number(number)) if !number.is_finite() => Json::String(number.as_str().to_owned()),
+        Ok(json) => json,
+        Err(_) => Json::String(text.to_owned()),
+    };
+    FillValue::parse(&json, data_type).context(|| format!("--fill: `{text}` is no element of {}", crate::values::type_name(data_type)))
+}
+
+fn parse_attributes(text: &str) -> Result<JsonObject> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => std::fs::read(file).context(|| format!("--attributes: cannot read {file}"))?,
+        None => text.as_bytes().to_vec(),
+    };
+    match Json::parse(&text).context(|| "--attributes".to_owned())? {
+        Json::Object(attributes) => Ok(attributes),
+        _ => Err(Failure::usage("--attributes is not a JSON object")),
+    }
+}

@@ -1,0 +1,271 @@
+//! What every command needs: threads, a runtime for stores behind a network, and opened nodes.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use zarr::store::{Access, Metrics, MetricsHandle, OpenOptions, ZipStore};
+use zarr::store_api::{AnyStore, Store, StoreErrorKind};
+use zarr::{Array, ArrayError, Node, Options, Pool};
+
+use crate::args::{Device, Global};
+use crate::error::{Failure, Result};
+use crate::suggest;
+
+pub(crate) struct Context {
+    pub(crate) quiet: bool,
+    pub(crate) json: bool,
+    pub(crate) threads: usize,
+    settings: Vec<(String, String)>,
+    pool: Arc<ThreadPool>,
+}
+
+/// A node, and what is counted of its store.
+pub(crate) struct Opened {
+    pub(crate) node: Node,
+    pub(crate) metrics: MetricsHandle,
+}
+
+/// A store to write to.
+pub(crate) struct Destination {
+    pub(crate) store: AnyStore,
+    /// Where in the store the node goes.
+    pub(crate) path: String,
+    archive: Option<Arc<ZipStore>>,
+}
+
+impl Context {
+    pub(crate) fn new(global: &Global, urls: &[&str]) -> Result<Self> {
+        if urls.iter().any(|url| is_remote(url)) {
+            enter_runtime()?;
+        }
+        let threads = global.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+        Ok(Self { quiet: global.quiet, json: global.json, threads, settings: global.settings.clone(), pool: pool(threads)? })
+    }
+
+    /// Options over all codecs, on the threads that were asked for.
+    pub(crate) fn options(&self) -> Options {
+        zarr::options().with_pool(Pool::new(Arc::clone(&self.pool)))
+    }
+
+    /// Options for a device; `auto` takes the CPU, the only one there is.
+    pub(crate) fn options_for(&self, device: Device) -> Options {
+        match device {
+            Device::Auto | Device::Cpu => self.options(),
+        }
+    }
+
+    /// Runs work where parallel iterators use the threads that were asked for.
+    pub(crate) fn parallel<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+
+    /// Does something for each item, several at a time, each on a thread of its own that may wait for stores. Results are in the order of the items.
+    pub(crate) fn each<T: Sync, R: Send>(&self, at_a_time: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let next = AtomicUsize::new(0);
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        let results = Mutex::new(Vec::with_capacity(items.len()));
+        std::thread::scope(|scope| {
+            for _ in 0..at_a_time.clamp(1, items.len().max(1)) {
+                scope.spawn(|| {
+                    let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(item) = items.get(index) else { break };
+                        let result = work(item);
+                        results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                    }
+                });
+            }
+        });
+        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.sort_unstable_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    fn open_options(&self, access: Access) -> OpenOptions {
+        let options = match access {
+            Access::Write => OpenOptions::write(),
+            _ => OpenOptions::read(),
+        };
+        self.settings.iter().fold(options, |options, (name, value)| options.with(name, value))
+    }
+
+    /// Finds a store, and the path in it, to read.
+    pub(crate) fn locate(&self, url: &str) -> Result<(AnyStore, String, MetricsHandle)> {
+        let (store, path) = zarr::locate(url, &self.open_options(Access::Read)).map_err(|error| match &error {
+            ArrayError::Store(inner) if inner.kind() == StoreErrorKind::NotFound && !is_remote(url) => not_there(url),
+            _ => Failure::from(error).context(format!("cannot open {url}")),
+        })?;
+        let (store, metrics) = Metrics::any(store);
+        Ok((store, path, metrics))
+    }
+
+    /// Opens the node at a URL, to read.
+    pub(crate) fn open(&self, url: &str, options: &Options) -> Result<Opened> {
+        let (store, path, metrics) = self.locate(url)?;
+        let node = Node::open(store, &path, options).map_err(|error| match &error {
+            ArrayError::NotFound { .. } => not_zarr(url),
+            _ => Failure::from(error).context(format!("cannot open {url}")),
+        })?;
+        Ok(Opened { node, metrics })
+    }
+
+    /// Opens the array at a URL, to read.
+    pub(crate) fn open_array(&self, url: &str, options: &Options) -> Result<(Array, MetricsHandle)> {
+        let opened = self.open(url, options)?;
+        match opened.node {
+            Node::Array(array) => Ok((*array, opened.metrics)),
+            Node::Group(group) => {
+                let failure = Failure::usage(format!("{url} is a group, and this works on one array"));
+                Err(match group.names() {
+                    Ok(names) if !names.is_empty() => failure.hint(format!("it holds {}", suggest::list(&names))),
+                    _ => failure,
+                })
+            }
+        }
+    }
+
+    /// Opens a place to write to.
+    pub(crate) fn destination(&self, url: &str) -> Result<Destination> {
+        let wrong = |error: ArrayError| Failure::from(error).context(format!("cannot write to {url}"));
+        if let Some((file, path)) = archive(url) {
+            let exists = std::path::Path::new(file).exists();
+            let store = if exists { ZipStore::append(file, Default::default()) } else { ZipStore::create(file) };
+            let archive = Arc::new(store.map_err(|error| wrong(error.into()))?);
+            let store = AnyStore::from(Arc::clone(&archive) as Arc<dyn Store>);
+            return Ok(Destination { store, path: path.to_owned(), archive: Some(archive) });
+        }
+        let store = zarr::open_url(url, &self.open_options(Access::Write)).map_err(|error| wrong(error.into()))?;
+        if !store.is_writable() {
+            return Err(Failure::usage(format!("{url} can only be read")));
+        }
+        Ok(Destination { store, path: "/".to_owned(), archive: None })
+    }
+
+    /// Prints a result.
+    pub(crate) fn print(&self, text: &str) -> Result<()> {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a remark on standard error, unless asked to be quiet.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            let dim = crate::table::DIM;
+            // A remark that nobody can read is not missed.
+            let _ = writeln!(anstream::stderr(), "{dim}{text}{dim:#}");
+        }
+    }
+}
+
+impl Destination {
+    /// Makes what was written visible, where that takes a step of its own.
+    pub(crate) fn finish(&self) -> Result<()> {
+        match &self.archive {
+            Some(archive) => Ok(archive.close()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives up what was written to an archive that took shape only here.
+    pub(crate) fn abandon(&self) {
+        if let Some(archive) = &self.archive {
+            archive.abandon();
+        }
+    }
+
+    /// Whether what was written before a failure is there afterwards.
+    pub(crate) fn keeps_partial_work(&self) -> bool {
+        self.archive.is_none()
+    }
+}
+
+/// A pool whose threads may call stores that need the runtime.
+pub(crate) fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let runtime = tokio::runtime::Handle::try_current().ok();
+    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("zarr-{index}")).start_handler(move |_| {
+        if let Some(runtime) = &runtime {
+            enter(runtime);
+        }
+    });
+    Ok(Arc::new(pool.build()?))
+}
+
+/// Enters the runtime on this thread for as long as it lives.
+fn enter(runtime: &tokio::runtime::Handle) {
+    let runtime: &'static tokio::runtime::Handle = Box::leak(Box::new(runtime.clone()));
+    std::mem::forget(runtime.enter());
+}
+
+/// Starts the runtime that serves sockets and timers, until the process ends.
+fn enter_runtime() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("zarr-io").enable_all().build()?;
+    enter(runtime.handle());
+    std::mem::forget(runtime);
+    Ok(())
+}
+
+pub(crate) fn is_remote(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| !["file", "zip", "memory"].contains(&scheme.to_ascii_lowercase().as_str()))
+}
+
+/// A local zip archive that is to be written, and the path inside.
+fn archive(url: &str) -> Option<(&str, &str)> {
+    if is_remote(url) {
+        return None;
+    }
+    let local = url.strip_prefix("zip://").or_else(|| url.strip_prefix("file://")).unwrap_or(url);
+    let end = local.match_indices(".zip").map(|(at, _)| at + 4).find(|&end| {
+        let (file, rest) = local.split_at(end);
+        end > 4 && (rest.is_empty() || rest.starts_with('/')) && !std::path::Path::new(file).is_dir()
+    })?;
+    let (file, path) = local.split_at(end);
+    Some((file, if path.trim_matches('/').is_empty() { "/" } else { path.trim_end_matches('/') }))
+}
+
+fn not_there(url: &str) -> Failure {
+    let failure = Failure::new(format!("{url} does not exist"));
+    match suggest::for_path(url) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn not_zarr(url: &str) -> Failure {
+    let failure = Failure::new(format!("there is no Zarr array or group at {url}"));
+    match suggest::for_path(url).filter(|_| !is_remote(url)) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Standard output or a file.
+pub(crate) fn output(file: Option<&std::path::Path>) -> Result<Box<dyn Write>> {
+    use crate::error::Context as _;
+    Ok(match file {
+        Some(path) => Box::new(std::fs::File::create(path).context(|| format!("cannot create {}", path.display()))?),
+        None => Box::new(io::stdout()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_and_paths_in_them() {
+        assert_eq!(archive("a/b.zip"), Some(("a/b.zip", "/")));
+        assert_eq!(archive("file:///a/b.zip/c/d/"), Some(("/a/b.zip", "/c/d")));
+        assert_eq!(archive("a.zipper/b"), None);
+        assert_eq!(archive("s3://bucket/a.zip"), None);
+    }
+
+    #[test]
+    fn remote_urls() {
+        assert!(is_remote("s3://a/b") && is_remote("HTTPS://x"));
+        assert!(!is_remote("file:///a") && !is_remote("a/b") && !is_remote("c:\\x"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The chunks of one array.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use indicatif::ProgressBar;
+use zarr::store_api::{AnyStore, StorePrefix};
+use zarr::{Array, Coalescing, Elements, Options, Pool, Selection, StoredMetadata};
+
+use super::regions::Regions;
+use crate::context::{Context, pool};
+use crate::describe::coordinates;
+use crate::error::{Context as _, Failure, Result};
+use crate::slabs::read_fixed;
+use crate::{store, units};
+
+/// A copy of an array's chunks, before its metadata is stored.
+pub(crate) struct ArrayCopy<'a> {
+    pub(crate) source: &'a Array,
+    pub(crate) destination: Array,
+    pub(crate) same_chunks: bool,
+    /// Bytes of memory to work in.
+    pub(crate) memory: u64,
+    /// Whether chunks may be there already.
+    pub(crate) resume: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Copied {
+    /// Chunks that were copied as they are.
+    pub(crate) as_they_are: u64,
+    /// Chunks of the destination that were stored anew (or found to hold only the fill value).
+    pub(crate) encoded: u64,
+    /// Chunks that an earlier run had stored.
+    pub(crate) skipped: u64,
+}
+
+impl Copied {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.as_they_are += other.as_they_are;
+        self.encoded += other.encoded;
+        self.skipped += other.skipped;
+    }
+}
+
+impl<'a> ArrayCopy<'a> {
+    pub(crate) fn new(source: &'a Array, store: AnyStore, path: &str, stored: StoredMetadata, options: &Options) -> Result<Self> {
+        let destination = Array::from_metadata(store, path, stored, options)?;
+        Ok(Self { source, destination, same_chunks: false, memory: 1 << 30, resume: false })
+    }
+
+    /// Copies the chunks. The progress bar counts decoded bytes.
+    pub(crate) fn run(&self, context: &Context, progress: &ProgressBar) -> Result<Copied> {
+        let there = if self.resume { self.chunks_there()? } else { HashSet::new() };
+        if self.same_chunks { self.copy_chunks(context, progress, &there) } else { self.copy_elements(context, progress, &there) }
+    }
+
+    /// The chunks that the destination has.
+    fn chunks_there(&self) -> Result<HashSet<Vec<u64>>> {
+        let array = &self.destination;
+        if !array.store().is_listable() {
+            return Ok(HashSet::new());
+        }
+        let prefix = StorePrefix::new(array.path().prefix())?;
+        let encoding = &array.metadata().chunk_key_encoding;
+        let keys = store::list(array.store(), &prefix)?;
+        Ok(keys.iter().filter_map(|key| encoding.decode(prefix.strip(key)?, array.shape().len())).collect())
+    }
+
+    /// Copies stored chunks as they are.
+    fn copy_chunks(&self, context: &Context, progress: &ProgressBar, there: &HashSet<Vec<u64>>) -> Result<Copied> {
+        let (source, destination) = (self.source, &self.destination);
+        let grid = source.chunk_grid_shape();
+        let chunks: Vec<Vec<u64>> = if source.store().is_listable() {
+            let prefix = StorePrefix::new(source.path().prefix())?;
+            let encoding = &source.metadata().chunk_key_encoding;
+            let inside = |chunk: &Vec<u64>| chunk.iter().zip(&grid).all(|(index, count)| index < count);
+            let keys = store::list(source.store(), &prefix)?;
+            keys.iter().filter_map(|key| encoding.decode(prefix.strip(key)?, grid.len())).filter(inside).collect()
+        } else {
+            coordinates(&grid).collect()
+        };
+        let todo: Vec<Vec<u64>> = chunks.iter().filter(|chunk| !there.contains(*chunk)).cloned().collect();
+        let bytes = |chunk: &[u64]| {
+            let shape = source.chunk_grid().chunk_shape(chunk);
+            shape.iter().fold(source.item_size().unwrap_or(64) as u64, |product, &len| product.saturating_mul(len))
+        };
+        progress.inc(chunks.iter().filter(|chunk| there.contains(*chunk)).map(|chunk| bytes(chunk)).sum());
+        // Chunks that compress badly are a little larger than what they hold; a network store may hold them twice.
+        let largest = todo.iter().map(|chunk| bytes(chunk)).max().unwrap_or(0);
+        let largest = largest.saturating_add(largest / 16).saturating_add(1 << 16).saturating_mul(2);
+        let known = source.item_size().is_some() && largest <= self.memory;
+        let at_a_time = if known { (self.memory / largest).clamp(1, 16) } else { 1 };
+        let copied = AtomicU64::new(0);
+        let results = context.each(at_a_time as usize, &todo, |chunk| -> Result<()> {
+            if !known && let Some(size) = source.stored_chunk_size(chunk)?.filter(|&size| size > self.memory) {
+                let key = source.chunk_key(chunk)?;
+                return Err(Failure::new(format!("{key} has {}, more than the memory to work in", units::bytes(size)))
+                    .hint(format!("--memory {}", units::at_least(size))));
+            }
+            if let Some(encoded) = source.read_encoded_chunk(chunk)? {
+                destination.write_encoded_chunk(chunk, encoded)?;
+                copied.fetch_add(1, Ordering::Relaxed);
+            }
+            progress.inc(bytes(chunk));
+            Ok(())
+        });
+        results.into_iter().collect::<Result<()>>()?;
+        Ok(Copied { as_they_are: copied.into_inner(), skipped: (chunks.len() - todo.len()) as u64, encoded: 0 })
+    }
+
+    /// Decodes and encodes, region by region.
+    fn copy_elements(&self, context: &Context, progress: &ProgressBar, there: &HashSet<Vec<u64>>) -> Result<Copied> {
+        let plan = Regions::plan(self.source, &self.destination, self.memory, context.threads)?;
+        if plan.times_read > 1.5 {
+            context.note(&format!(
+                "{}chunks of the source are decoded {:.1} times each; more --memory saves that",
+                match self.source.path().name() {
+                    Some(name) => format!("{name}: "),
+                    None => String::new(),
+                },
+                plan.times_read
+            ));
+        }
+        let options = self.options(&plan, context)?;
+        let (source, destination) = (self.source.with_options(&options)?, self.destination.with_options(&options)?);
+        let grid = destination.chunk_grid_shape();
+        let regions: Vec<u64> = grid.iter().zip(&plan.blocks).map(|(&count, &blocks)| count.div_ceil(blocks)).collect();
+        let item = source.item_size().unwrap_or(64) as u64;
+        let mut copied = Copied::default();
+        let mut buffer = Vec::new();
+        for region in coordinates(&regions) {
+            let chunks: Vec<(u64, u64)> = region
+                .iter()
+                .zip(plan.blocks.iter().zip(&grid))
+                .map(|(&index, (&blocks, &count))| (index * blocks, ((index + 1) * blocks).min(count)))
+                .collect();
+            let ranges: Vec<std::ops::Range<u64>> =
+                chunks.iter().enumerate().map(|(axis, &(from, to))| self.elements(axis, from, to)).collect();
+            let bytes = ranges.iter().fold(item, |product, range| product.saturating_mul(range.end - range.start));
+            let counts: Vec<u64> = chunks.iter().map(|(from, to)| to - from).collect();
+            let count: u64 = counts.iter().product();
+            let all_there = !there.is_empty()
+                && coordinates(&counts)
+                    .all(|at| there.contains(&at.iter().zip(&chunks).map(|(at, (from, _))| at + from).collect::<Vec<_>>()));
+            if all_there {
+                copied.skipped += count;
+            } else {
+                let selection = Selection::ranges(ranges);
+                buffer = copy_region(&source, &destination, &selection, buffer)
+                    .context(|| format!("copying {} of {}", show(&selection), source.path()))?;
+                copied.encoded += count;
+            }
+            progress.inc(bytes);
+        }
+        Ok(copied)
+    }
+
+    /// The elements of chunks `from..to` of the destination.
+    fn elements(&self, axis: usize, from: u64, to: u64) -> std::ops::Range<u64> {
+        let grid = self.destination.chunk_grid();
+        let len = self.destination.shape().get(axis).copied().unwrap_or(0);
+        let end = to.checked_sub(1).map_or(0, |last| grid.chunk_origin(axis, last).saturating_add(grid.chunk_len(axis, last)));
+        grid.chunk_origin(axis, from)..end.min(len)
+    }
+
+    fn options(&self, plan: &Regions, context: &Context) -> Result<Options> {
+        let mut options = context.options();
+        if plan.threads < context.threads {
+            options = options.with_pool(Pool::new(pool(plan.threads)?));
+        }
+        if matches!(self.source.store(), AnyStore::Async(_)) {
+            // Requests in flight share an eighth of the memory.
+            let request = (self.memory / 8 / options.concurrency.max(1) as u64).clamp(256 << 10, 16 << 20);
+            options = options.with_coalescing(Coalescing { gap: 64 << 10, waste: 20, request });
+        }
+        Ok(options)
+    }
+}
+
+/// Reads a region and writes it; gives the memory back.
+fn copy_region(source: &Array, destination: &Array, selection: &Selection, buffer: Vec<u8>) -> Result<Vec<u8>> {
+    if source.item_size().is_some() {
+        let data = read_fixed(source, selection, buffer)?;
+        return match destination.store() {
+            AnyStore::Blocking(_) => {
+                destination.write(selection, &data)?;
+                Ok(data)
+            }
+            AnyStore::Async(_) => {
+                let data = Bytes::from(data);
+                store::wait(destination.write_async(selection, data.clone()))?;
+                // No copy: nobody else holds the bytes any more.
+                Ok(Vec::from(data))
+            }
+        };
+    }
+    if let Elements::Variable(elements) = source.read(selection)?.elements {
+        match destination.store() {
+            AnyStore::Blocking(_) => destination.write_variable(selection, &elements)?,
+            AnyStore::Async(_) => store::wait(destination.write_variable_async(selection, elements))?,
+        }
+    }
+    Ok(buffer)
+}
+
+fn show(selection: &Selection) -> String {
+    let Selection::Axes(axes) = selection else { return String::new() };
+    let axes = axes.iter().map(|axis| match axis {
+        zarr::AxisSelection::Slice { start, stop, .. } => format!("{}:{}", start.unwrap_or(0), stop.unwrap_or(0)),
+        _ => ":".to_owned(),
+    });
+    format!("[{}]", axes.collect::<Vec<_>>().join(", "))
+}

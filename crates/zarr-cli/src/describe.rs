@@ -1,0 +1,226 @@
+//! What there is to say about a node without decoding it.
+
+use zarr::meta::{Extension, Json, JsonObject};
+use zarr::store_api::StorePrefix;
+use zarr::{Array, Group, Node};
+
+use crate::codecs;
+use crate::context::Context;
+use crate::error::{Failure, Result};
+use crate::{json, store, units, values};
+
+/// An array: its metadata in words, and how much of it is stored.
+#[derive(Debug)]
+pub(crate) struct ArrayFacts {
+    pub(crate) version: String,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) dimension_names: Option<Vec<Option<String>>>,
+    pub(crate) data_type: String,
+    pub(crate) fill_value: Json,
+    /// Elements of the innermost chunks.
+    pub(crate) chunks: Vec<u64>,
+    /// Elements of shards, where there are any.
+    pub(crate) shards: Option<Vec<u64>>,
+    /// Whether chunks differ in shape.
+    pub(crate) rectilinear: bool,
+    /// Chunks (shards) along each axis.
+    pub(crate) grid: Vec<u64>,
+    pub(crate) codecs: String,
+    /// Bytes of all elements; `None` where elements differ in length.
+    pub(crate) decoded: Option<u64>,
+    pub(crate) stored: Option<StoredSize>,
+}
+
+/// What the store holds of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredSize {
+    pub(crate) bytes: u64,
+    pub(crate) chunks: u64,
+}
+
+/// The most chunks that are asked for one by one, in a store that cannot be listed.
+const PROBED: u64 = 4096;
+
+impl ArrayFacts {
+    pub(crate) fn new(array: &Array, context: &Context) -> Result<Self> {
+        Ok(Self { stored: stored_size(array, context)?, ..Self::of_metadata(array) })
+    }
+
+    /// Without asking the store.
+    pub(crate) fn of_metadata(array: &Array) -> Self {
+        let metadata = array.metadata();
+        let sharded = !array.shard_levels().is_empty();
+        let uniform = metadata.chunk_grid.uniform_chunk_shape();
+        let elements = array.shape().iter().try_fold(1u64, |product, &len| product.checked_mul(len));
+        Self {
+            version: array.version().to_string(),
+            shape: array.shape().to_vec(),
+            dimension_names: metadata.dimension_names.clone(),
+            data_type: values::type_name(array.data_type()),
+            fill_value: metadata.fill_value.to_json(array.data_type()).unwrap_or_default(),
+            chunks: array.inner_chunk_shape(),
+            shards: sharded.then(|| uniform.clone().unwrap_or_else(|| metadata.chunk_grid.chunk_shape(&vec![0; array.shape().len()]))),
+            rectilinear: uniform.is_none(),
+            grid: array.chunk_grid_shape(),
+            codecs: chain(array),
+            decoded: array.item_size().and_then(|size| elements?.checked_mul(size as u64)),
+            stored: None,
+        }
+    }
+
+    pub(crate) fn total_chunks(&self) -> u64 {
+        self.grid.iter().fold(1, |product, &count| product.saturating_mul(count))
+    }
+
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        units::ratio(self.decoded?, self.stored?.bytes)
+    }
+
+    pub(crate) fn ratio_text(&self) -> String {
+        self.ratio().map(|ratio| format!("{ratio:.2}")).unwrap_or_default()
+    }
+
+    /// `24×37×49 in 120×37×49`
+    pub(crate) fn chunks_text(&self) -> String {
+        let chunks = if self.rectilinear { "varying".to_owned() } else { units::shape(&self.chunks) };
+        match &self.shards {
+            Some(shards) if self.rectilinear => {
+                format!("{} in varying shards", units::shape(&self.chunks)).replace("varying in", &units::shape(shards))
+            }
+            Some(shards) => format!("{chunks} in {}", units::shape(shards)),
+            None => chunks,
+        }
+    }
+
+    pub(crate) fn stored_text(&self) -> String {
+        self.stored.map_or("?".to_owned(), |stored| units::bytes(stored.bytes))
+    }
+
+    pub(crate) fn decoded_text(&self) -> String {
+        self.decoded.map_or("varies".to_owned(), units::bytes)
+    }
+
+    pub(crate) fn present_text(&self) -> String {
+        format!("{}/{}", self.stored.map_or("?".to_owned(), |stored| stored.chunks.to_string()), self.total_chunks())
+    }
+
+    pub(crate) fn to_json(&self, array: &Array) -> JsonObject {
+        let codecs: Json = array.metadata().codecs.iter().map(Extension::to_json).collect();
+        json::object()
+            .with("kind", "array")
+            .with("zarr_format", if self.version == "v2" { 2 } else { 3 })
+            .with("shape", self.shape.clone())
+            .with("dimension_names", json::optional(self.dimension_names.clone()))
+            .with("data_type", array.data_type().to_json())
+            .with("fill_value", self.fill_value.clone())
+            .with("chunk_shape", if self.rectilinear && self.shards.is_none() { Json::Null } else { self.chunks.clone().into() })
+            .with("shard_shape", json::optional(self.shards.clone().filter(|_| !self.rectilinear)))
+            .with("chunk_grid_shape", self.grid.clone())
+            .with("chunk_grid", array.chunk_grid().to_json())
+            .with("codecs", codecs)
+            .with("stored_bytes", json::optional(self.stored.map(|stored| stored.bytes)))
+            .with("decoded_bytes", json::optional(self.decoded))
+            .with("ratio", json::optional(self.ratio()))
+            .with("chunks_present", json::optional(self.stored.map(|stored| stored.chunks)))
+            .with("chunks_total", self.total_chunks())
+    }
+}
+
+/// The codec chain in words; that of inner chunks, where there are shards and nothing else around them.
+pub(crate) fn chain(array: &Array) -> String {
+    let codecs = &array.metadata().codecs;
+    if let [only] = codecs.as_slice()
+        && only.name == "sharding_indexed"
+    {
+        let inner = only.configuration.as_ref().and_then(|configuration| configuration.get("codecs")?.as_array()).unwrap_or_default();
+        let inner: Vec<Extension> = inner.iter().filter_map(|codec| Extension::parse(codec).ok()).collect();
+        return codecs::in_words(&inner);
+    }
+    codecs::in_words(codecs)
+}
+
+/// Bytes and number of the stored chunks; `None` where that cannot be found out, or only by too many requests.
+fn stored_size(array: &Array, context: &Context) -> Result<Option<StoredSize>> {
+    let store = array.store();
+    let rank = array.shape().len();
+    let grid = array.chunk_grid_shape();
+    let keys = if store.is_listable() {
+        let prefix = StorePrefix::new(array.path().prefix())?;
+        let encoding = &array.metadata().chunk_key_encoding;
+        let inside = |chunk: &[u64]| chunk.iter().zip(&grid).all(|(index, count)| index < count);
+        let mut keys = store::list(store, &prefix)?;
+        keys.retain(|key| prefix.strip(key).and_then(|key| encoding.decode(key, rank)).is_some_and(|chunk| inside(&chunk)));
+        keys
+    } else {
+        let total = grid.iter().try_fold(1u64, |product, &count| product.checked_mul(count)).filter(|&total| total <= PROBED);
+        if total.is_none() {
+            return Ok(None);
+        }
+        coordinates(&grid).map(|chunk| array.chunk_key(&chunk)).collect::<Result<_, _>>()?
+    };
+    let sizes: Vec<Option<u64>> = context.each(16, &keys, |key| store::size(store, key)).into_iter().collect::<Result<_, _>>()?;
+    let sizes: Vec<u64> = sizes.into_iter().flatten().collect();
+    Ok(Some(StoredSize { bytes: sizes.iter().sum(), chunks: sizes.len() as u64 }))
+}
+
+/// All coordinates of a grid, in C order.
+pub(crate) fn coordinates(counts: &[u64]) -> impl Iterator<Item = Vec<u64>> {
+    let counts = counts.to_vec();
+    let total = counts.iter().fold(1u64, |product, &count| product.saturating_mul(count));
+    (0..total).map(move |mut flat| {
+        let mut coordinates = vec![0; counts.len()];
+        for (coordinate, &count) in coordinates.iter_mut().zip(&counts).rev() {
+            *coordinate = flat % count;
+            flat /= count;
+        }
+        coordinates
+    })
+}
+
+/// A node below another one, or why it cannot be opened.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Relative to where the walk began; empty for that node itself.
+    pub(crate) path: String,
+    pub(crate) node: Result<Node, Failure>,
+}
+
+/// The node and all nodes below it, each before those below it. A node that cannot be opened does not keep the others from being seen.
+pub(crate) fn walk(root: Node) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    match root {
+        Node::Array(_) => entries.push(Entry { path: String::new(), node: Ok(root) }),
+        Node::Group(group) => {
+            let below = walk_group(&group, "")?;
+            entries.push(Entry { path: String::new(), node: Ok(Node::Group(group)) });
+            entries.extend(below);
+        }
+    }
+    Ok(entries)
+}
+
+fn walk_group(group: &Group, path: &str) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for name in group.names()? {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        let node = group.get(&name).map_err(Failure::from);
+        let below = match &node {
+            Ok(Node::Group(group)) => walk_group(group, &path)?,
+            _ => Vec::new(),
+        };
+        entries.push(Entry { path, node });
+        entries.extend(below);
+    }
+    Ok(entries)
+}
+
+/// What to call a node that was named by a URL: the last part of it.
+pub(crate) fn short_name(url: &str) -> &str {
+    let trimmed = url.trim_end_matches('/');
+    trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(url)
+}
+
+pub(crate) fn group_line(group: &Group) -> String {
+    let consolidated = if group.is_consolidated() { ", consolidated" } else { "" };
+    format!("group, {}{consolidated}", group.version())
+}

@@ -1,0 +1,98 @@
+//! What somebody may have meant.
+
+use std::path::Path;
+
+/// The names that are close to what was written, closest first.
+pub(crate) fn close<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<(usize, &str)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let distance = distance(written, name);
+            let near = distance <= 1 + written.chars().count() / 4 || (written.len() >= 3 && name.starts_with(written));
+            near.then_some((distance, name))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What to say about a local path that does not exist, or holds no Zarr.
+pub(crate) fn for_path(path: &str) -> Option<String> {
+    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    if path.is_dir() {
+        let inside = nodes_in(path);
+        return Some(match inside.as_slice() {
+            [] => format!("{} has no zarr.json, .zarray or .zgroup", path.display()),
+            _ => format!("{} is no Zarr itself, but holds {}", path.display(), list(&inside)),
+        });
+    }
+    let parent = match path.parent()? {
+        parent if parent.as_os_str().is_empty() => Path::new("."),
+        parent => parent,
+    };
+    if !parent.is_dir() {
+        let existing = parent.ancestors().find(|above| above.is_dir() && !above.as_os_str().is_empty())?;
+        return Some(format!("{} is the last directory on the way that exists", existing.display()));
+    }
+    let names = nodes_in(parent);
+    let written = path.file_name()?.to_str()?;
+    let close = close(written, names.iter().map(String::as_str));
+    match (close.first(), names.as_slice()) {
+        (Some(name), _) => Some(format!("did you mean {}?", parent.join(name).display())),
+        (None, []) => None,
+        (None, _) => Some(format!("{} holds {}", parent.display(), list(&names))),
+    }
+}
+
+/// The names of the nodes directly in a directory.
+fn nodes_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let is_node = |path: &Path| {
+        ["zarr.json", ".zarray", ".zgroup"].iter().any(|document| path.join(document).is_file())
+            || path.extension().is_some_and(|extension| extension == "zip" || extension == "zarr")
+    };
+    let mut names: Vec<String> =
+        entries.flatten().filter(|entry| is_node(&entry.path())).filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+pub(crate) fn list(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// Insertions, removals, replacements and swaps of neighbours that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_names() {
+        let names = ["air_temperature", "height", "latitude", "longitude"];
+        assert_eq!(close("air_temprature", names), ["air_temperature"]);
+        assert_eq!(close("air", names), ["air_temperature"]);
+        assert_eq!(close("longitud", names), ["longitude"]);
+        assert!(close("pressure", names).is_empty());
+        assert_eq!(distance("ab", "ba"), 1);
+    }
+}
