@@ -57,8 +57,9 @@ fn flipped_bits_do_not_panic() {
                 encoded[bit / 8] ^= 1 << (bit % 8);
             }
             let decodes = try_all(&*case.codec, &encoded, case.decoded.len());
-            if ["crc", "adler", "fletcher", "jenkins"].iter().any(|name| case.name.contains(name)) {
-                assert!(!decodes || encoded == case.encoded, "{case}: a checksum missed up to three flipped bits");
+            // The other checksums promise less.
+            if case.name.contains("crc32") {
+                assert!(!decodes || encoded == case.encoded, "{case}: a CRC missed up to three flipped bits");
             }
         }
     }
