@@ -86,7 +86,10 @@ impl Array {
         let chunks = chunks.map_err(codecs)?;
         // Codecs that cannot work are told now, not at the first chunk.
         let first = vec![0; metadata.shape.len()];
-        chunks.bound(&chunks.leaf_shape(&first)).map_err(codecs)?;
+        let bound = chunks.bound(&chunks.leaf_shape(&first)).map_err(codecs)?;
+        if let (Some(device), None) = (options.policy.device(), bound.chain.device()) {
+            tracing::info!(%path, %device, "no codec of the array runs on the device; the host decodes");
+        }
         let keys = ChunkKeys { prefix: node::prefix(&path)?, encoding: metadata.chunk_key_encoding };
         Ok(Self {
             storage,
@@ -403,7 +406,15 @@ impl Array {
     /// # Errors
     /// When the store fails.
     pub fn read_encoded_chunk(&self, chunk: &[u64]) -> Result<Option<bytes::Bytes>, ArrayError> {
-        Ok(block_on(self.storage.get(&self.keys.key(chunk)?, ByteRange::All))?)
+        block_on(self.read_encoded_chunk_async(chunk))
+    }
+
+    /// As [`Array::read_encoded_chunk`].
+    ///
+    /// # Errors
+    /// As [`Array::read_encoded_chunk`].
+    pub async fn read_encoded_chunk_async(&self, chunk: &[u64]) -> Result<Option<bytes::Bytes>, ArrayError> {
+        Ok(self.storage.get(&self.keys.key(chunk)?, ByteRange::All).await?)
     }
 
     /// Stores the encoded bytes of one chunk of the grid as they are.
@@ -411,7 +422,15 @@ impl Array {
     /// # Errors
     /// When the store fails.
     pub fn write_encoded_chunk(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
-        Ok(block_on(self.storage.set(&self.keys.key(chunk)?, encoded.into()))?)
+        block_on(self.write_encoded_chunk_async(chunk, encoded))
+    }
+
+    /// As [`Array::write_encoded_chunk`].
+    ///
+    /// # Errors
+    /// As [`Array::write_encoded_chunk`].
+    pub async fn write_encoded_chunk_async(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
+        Ok(self.storage.set(&self.keys.key(chunk)?, encoded.into()).await?)
     }
 
     /// Removes one chunk of the grid: its elements are the fill value from then on.
@@ -419,7 +438,15 @@ impl Array {
     /// # Errors
     /// When the store fails.
     pub fn erase_chunk(&self, chunk: &[u64]) -> Result<(), ArrayError> {
-        Ok(block_on(self.storage.erase(&self.keys.key(chunk)?))?)
+        block_on(self.erase_chunk_async(chunk))
+    }
+
+    /// As [`Array::erase_chunk`].
+    ///
+    /// # Errors
+    /// As [`Array::erase_chunk`].
+    pub async fn erase_chunk_async(&self, chunk: &[u64]) -> Result<(), ArrayError> {
+        Ok(self.storage.erase(&self.keys.key(chunk)?).await?)
     }
 
     /// The size of a chunk of the grid as it is stored, in bytes; `None` when it is absent.
@@ -427,7 +454,15 @@ impl Array {
     /// # Errors
     /// When the store fails.
     pub fn stored_chunk_size(&self, chunk: &[u64]) -> Result<Option<u64>, ArrayError> {
-        Ok(block_on(self.storage.size(&self.keys.key(chunk)?))?)
+        block_on(self.stored_chunk_size_async(chunk))
+    }
+
+    /// As [`Array::stored_chunk_size`].
+    ///
+    /// # Errors
+    /// As [`Array::stored_chunk_size`].
+    pub async fn stored_chunk_size_async(&self, chunk: &[u64]) -> Result<Option<u64>, ArrayError> {
+        Ok(self.storage.size(&self.keys.key(chunk)?).await?)
     }
 
     /// Bytes of all stored chunks together, and their number; found by listing.
@@ -517,22 +552,39 @@ impl Array {
     /// # Errors
     /// As [`Array::resize`] and [`Array::write`].
     pub fn append(&mut self, axis: usize, data: &[u8]) -> Result<(), ArrayError> {
+        let (grown, added) = self.grown(axis, data.len())?;
+        self.resize(&grown)?;
+        self.write(&added, data)
+    }
+
+    /// As [`Array::append`], of data that the call owns.
+    ///
+    /// # Errors
+    /// As [`Array::append`].
+    pub async fn append_async(&mut self, axis: usize, data: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
+        let data = data.into();
+        let (grown, added) = self.grown(axis, data.len())?;
+        self.resize_async(&grown).await?;
+        self.write_async(&added, data).await
+    }
+
+    /// The shape with `len` bytes more along `axis`, and the selection that they are.
+    fn grown(&self, axis: usize, len: usize) -> Result<(Vec<u64>, Selection), ArrayError> {
         self.check_fixed()?;
         let shape = self.shape().to_vec();
         let old = shape.get(axis).copied().ok_or_else(|| ArrayError::parameter(format!("axis {axis} of an array of {}", shape.len())))?;
         let slab = shape.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, &len)| len).product::<u64>();
         let slab_bytes = slab.saturating_mul(self.item_size().unwrap_or(1) as u64);
-        if slab_bytes == 0 || !(data.len() as u64).is_multiple_of(slab_bytes) {
-            return Err(ArrayError::parameter(format!("{} bytes are no whole number of slabs of {slab_bytes}", data.len())));
+        if slab_bytes == 0 || !(len as u64).is_multiple_of(slab_bytes) {
+            return Err(ArrayError::parameter(format!("{len} bytes are no whole number of slabs of {slab_bytes}")));
         }
-        let added = data.len() as u64 / slab_bytes;
-        let mut grown = shape.clone();
-        if let Some(len) = grown.get_mut(axis) {
-            *len += added;
+        let mut grown = shape;
+        if let Some(axis) = grown.get_mut(axis) {
+            *axis += len as u64 / slab_bytes;
         }
-        self.resize(&grown)?;
         let ranges = grown.iter().enumerate().map(|(other, &len)| if other == axis { old..len } else { 0..len });
-        self.write(&Selection::ranges(ranges), data)
+        let selection = Selection::ranges(ranges);
+        Ok((grown, selection))
     }
 
     /// Removes the array: its metadata first, then its chunks.
@@ -540,7 +592,15 @@ impl Array {
     /// # Errors
     /// When the store fails; what was removed before stays removed.
     pub fn erase(self) -> Result<(), ArrayError> {
-        block_on(crate::create::erase(&self.storage, &self.path))
+        block_on(self.erase_async())
+    }
+
+    /// As [`Array::erase`].
+    ///
+    /// # Errors
+    /// As [`Array::erase`].
+    pub async fn erase_async(self) -> Result<(), ArrayError> {
+        crate::create::erase(&self.storage, &self.path).await
     }
 
     /// What a read does, in words: shards, segments of the codec chain, where each runs, and where bytes cross a bus.

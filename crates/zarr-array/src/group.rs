@@ -199,7 +199,15 @@ impl Group {
     /// # Errors
     /// [`ArrayError::NotFound`] when there is none; otherwise as [`Node::open`].
     pub fn array(&self, relative: &str) -> Result<Array, ArrayError> {
-        let node = self.get(relative)?;
+        block_on(self.array_async(relative))
+    }
+
+    /// As [`Group::array`].
+    ///
+    /// # Errors
+    /// As [`Group::array`].
+    pub async fn array_async(&self, relative: &str) -> Result<Array, ArrayError> {
+        let node = self.get_async(relative).await?;
         let path = node.path().to_string();
         node.into_array().ok_or_else(|| ArrayError::NotFound { what: "array", path, store: self.storage.name() })
     }
@@ -279,7 +287,7 @@ impl Group {
     /// # Errors
     /// As [`Group::names`] and [`Group::get`].
     pub fn children(&self) -> Result<Vec<Node>, ArrayError> {
-        self.names()?.iter().map(|name| self.get(name)).collect()
+        block_on(self.children_async())
     }
 
     /// As [`Group::children`].
@@ -299,14 +307,21 @@ impl Group {
     /// # Errors
     /// As [`Group::children`].
     pub fn walk(&self) -> Result<Vec<Node>, ArrayError> {
+        block_on(self.walk_async())
+    }
+
+    /// As [`Group::walk`].
+    ///
+    /// # Errors
+    /// As [`Group::walk`].
+    pub async fn walk_async(&self) -> Result<Vec<Node>, ArrayError> {
         let mut nodes = Vec::new();
-        for child in self.children()? {
-            let below = match &child {
-                Node::Group(group) => group.walk()?,
-                Node::Array(_) => Vec::new(),
-            };
-            nodes.push(child);
-            nodes.extend(below);
+        let mut next: Vec<Node> = self.children_async().await?.into_iter().rev().collect();
+        while let Some(node) = next.pop() {
+            if let Node::Group(group) = &node {
+                next.extend(group.children_async().await?.into_iter().rev());
+            }
+            nodes.push(node);
         }
         Ok(nodes)
     }
@@ -316,8 +331,16 @@ impl Group {
     /// # Errors
     /// As [`Group::create`].
     pub fn create_group(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
+        block_on(self.create_group_async(relative, attributes))
+    }
+
+    /// As [`Group::create_group`].
+    ///
+    /// # Errors
+    /// As [`Group::create`].
+    pub async fn create_group_async(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
         let path = self.below(relative)?.to_string();
-        block_on(Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options))
+        Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options).await
     }
 
     /// Creates an array below this group, of the same version.
@@ -325,8 +348,16 @@ impl Group {
     /// # Errors
     /// As [`ArrayBuilder::create`].
     pub fn create_array(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
+        block_on(self.create_array_async(relative, builder))
+    }
+
+    /// As [`Group::create_array`].
+    ///
+    /// # Errors
+    /// As [`ArrayBuilder::create`].
+    pub async fn create_array_async(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
         let path = self.below(relative)?.to_string();
-        builder.clone().version(self.version()).create(self.storage.0.clone(), &path, &self.options)
+        builder.clone().version(self.version()).create_async(self.storage.0.clone(), &path, &self.options).await
     }
 
     /// Replaces the attributes, in the store and here.
@@ -334,9 +365,17 @@ impl Group {
     /// # Errors
     /// When the store fails; then nothing changed here.
     pub fn set_attributes(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        block_on(self.set_attributes_async(attributes))
+    }
+
+    /// As [`Group::set_attributes`].
+    ///
+    /// # Errors
+    /// As [`Group::set_attributes`].
+    pub async fn set_attributes_async(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
         let mut stored = (*self.stored).clone();
         *stored.attributes_mut() = attributes;
-        block_on(node::store(&self.storage, &self.path, &stored))?;
+        node::store(&self.storage, &self.path, &stored).await?;
         self.stored = Arc::new(stored);
         Ok(())
     }
@@ -348,8 +387,16 @@ impl Group {
     /// # Errors
     /// As [`Group::walk`]; when the store fails.
     pub fn consolidate(&mut self) -> Result<(), ArrayError> {
+        block_on(self.consolidate_async())
+    }
+
+    /// As [`Group::consolidate`].
+    ///
+    /// # Errors
+    /// As [`Group::consolidate`].
+    pub async fn consolidate_async(&mut self) -> Result<(), ArrayError> {
         self.consolidated = None;
-        let nodes = self.walk()?;
+        let nodes = self.walk_async().await?;
         let relative = |node: &Node| node.path().relative_to(&self.path).unwrap_or_default().to_owned();
         let wrong = |source| ArrayError::Metadata { key: self.path.to_string(), source };
         let stored_of = |node: &Node| match node {
@@ -370,7 +417,7 @@ impl Group {
                     all.insert(&relative(node), &metadata).map_err(wrong)?;
                 }
                 group.consolidated_metadata = Some(all.clone());
-                block_on(node::store(&self.storage, &self.path, &stored))?;
+                node::store(&self.storage, &self.path, &stored).await?;
                 Consolidated::V3(all)
             }
             StoredMetadata::GroupV2(group) => {
@@ -384,7 +431,7 @@ impl Group {
                     };
                     all.insert(&node_path(&relative(node))?, &metadata).map_err(wrong)?;
                 }
-                block_on(self.storage.set(&node::key(&self.path, ".zmetadata")?, all.to_bytes().into()))?;
+                self.storage.set(&node::key(&self.path, ".zmetadata")?, all.to_bytes().into()).await?;
                 Consolidated::V2(all)
             }
             StoredMetadata::ArrayV2(_) | StoredMetadata::ArrayV3(_) => return Ok(()),
@@ -399,6 +446,14 @@ impl Group {
     /// # Errors
     /// When the store fails; what was removed before stays removed.
     pub fn erase(self) -> Result<(), ArrayError> {
-        block_on(erase(&self.storage, &self.path))
+        block_on(self.erase_async())
+    }
+
+    /// As [`Group::erase`].
+    ///
+    /// # Errors
+    /// As [`Group::erase`].
+    pub async fn erase_async(self) -> Result<(), ArrayError> {
+        erase(&self.storage, &self.path).await
     }
 }

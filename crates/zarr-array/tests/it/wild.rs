@@ -3,12 +3,10 @@
 //! `vectors/wild` holds small stores with the verdicts of zarr-python, tensorstore and zarrs, written by `vectors/wild.py`. `vectors/decisions.txt` says,
 //! for each of them, whether we read it and who is right. Run with `ZARR_SHOW_VERDICTS=1` to print what we do.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::options;
+use crate::common::options;
 use zarr_array::{Array, Elements, Selection};
 use zarr_meta::{DataType, Endianness, Json};
 use zarr_store::MemoryStore;

@@ -1,7 +1,4 @@
 //! What the tests share: stores, options, layouts, and a naive array to compare with.
-#![allow(dead_code, reason = "each test binary uses a part")]
-
-use std::sync::Arc;
 
 use zarr_array::{ArrayBuilder, AxisSelection, Options, Selection, Version};
 use zarr_codec_api::Registry;
@@ -9,25 +6,25 @@ use zarr_meta::{ChunkGrid, DataType, Extension, GridAxis, Json};
 use zarr_store::MemoryStore;
 use zarr_store_api::AnyStore;
 
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::new(Registry::new().with(zarr_codecs_cpu::provider()))
 }
 
-pub fn memory() -> AnyStore {
+pub(crate) fn memory() -> AnyStore {
     AnyStore::blocking(MemoryStore::new())
 }
 
-pub fn codecs(json: &str) -> Vec<Extension> {
+pub(crate) fn codecs(json: &str) -> Vec<Extension> {
     let json = Json::parse(json.as_bytes()).expect("test JSON");
     json.as_array().expect("a list").iter().map(|codec| Extension::parse(codec).expect("a codec")).collect()
 }
 
 /// A generator that needs no crate: splitmix64.
 #[derive(Clone)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -35,15 +32,15 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.next() % end }
     }
 }
 
 /// Ways to store an array of int32 of shape [13, 9, 7].
-pub const SHAPE: [u64; 3] = [13, 9, 7];
+pub(crate) const SHAPE: [u64; 3] = [13, 9, 7];
 
-pub fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
+pub(crate) fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
     let base = || ArrayBuilder::new(SHAPE, DataType::Int32);
     let little = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
     let big = r#"{"name":"bytes","configuration":{"endian":"big"}}"#;
@@ -99,7 +96,7 @@ pub fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
 }
 
 /// A random selection of an array of `shape`, in any of the forms; lists without repetitions if `distinct`.
-pub fn selection(random: &mut Random, shape: &[u64], distinct: bool) -> Selection {
+pub(crate) fn selection(random: &mut Random, shape: &[u64], distinct: bool) -> Selection {
     match random.below(8) {
         0 => {
             let count = random.below(12) as usize;
@@ -142,7 +139,7 @@ fn axis_selection(random: &mut Random, len: u64, distinct: bool) -> AxisSelectio
 }
 
 /// The flat C-order positions that a selection names, and the shape of the result: written anew, one element at a time.
-pub fn positions(selection: &Selection, shape: &[u64]) -> (Vec<usize>, Vec<u64>) {
+pub(crate) fn positions(selection: &Selection, shape: &[u64]) -> (Vec<usize>, Vec<u64>) {
     let flat = |point: &[u64]| point.iter().zip(shape).fold(0, |flat, (&at, &len)| flat * len as usize + at as usize);
     let wrap = |at: i64, len: u64| if at < 0 { (len as i64 + at) as u64 } else { at as u64 };
     match selection {
@@ -204,10 +201,6 @@ fn python_slice(start: Option<i64>, stop: Option<i64>, step: i64, len: i64) -> V
 }
 
 /// A runtime for async tests.
-pub fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
-}
-
-pub fn shared<T>(value: T) -> Arc<T> {
-    Arc::new(value)
 }

@@ -1,10 +1,8 @@
 //! What an array and a group do beyond reading and writing: requests, resizing, hierarchies, types, failures.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{codecs, memory, options, runtime};
+use crate::common::{codecs, memory, options, runtime};
 use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
@@ -25,9 +23,13 @@ fn a_cold_box_in_one_shard_costs_two_requests() {
     let shard = array.stored_chunk_size(&[0, 0, 0]).unwrap().unwrap();
     let per_chunk = (shard - 512 * 16 - 4) as f64 / 512.0;
     // Boxes of several extents, along rows of inner chunks and across them.
-    for (text, inner) in
-        [("0:8, 0:8, :", 8.0), ("10:14, 3:20, 9:30", 3.0 * 3.0), ("0:16, :, 30:34", 2.0 * 8.0 * 2.0), ("5, 5, 5", 1.0), ("::9, ::9, 0", 64.0)]
-    {
+    for (text, inner) in [
+        ("0:8, 0:8, :", 8.0),
+        ("10:14, 3:20, 9:30", 3.0 * 3.0),
+        ("0:16, :, 30:34", 2.0 * 8.0 * 2.0),
+        ("5, 5, 5", 1.0),
+        ("::9, ::9, 0", 64.0),
+    ] {
         let array = Array::open(store.clone(), "/", &options()).unwrap();
         metrics.reset();
         array.read(&Selection::parse(text, 3).unwrap()).unwrap();
@@ -142,7 +144,7 @@ mod u128_like {
 
     /// An element of no data type.
     #[derive(Clone, Debug)]
-    pub struct Wrong;
+    pub(super) struct Wrong;
 
     impl Element for Wrong {
         fn matches(_: &zarr_meta::DataType) -> bool {

@@ -1,9 +1,7 @@
 //! Any layout, any selection, any order of reads and writes: the array behaves like a vector in memory.
 
-mod common;
-
+use crate::common::{Random, SHAPE, layouts, memory, options, positions, runtime, selection};
 use bytes::Bytes;
-use common::{Random, SHAPE, layouts, memory, options, positions, runtime, selection};
 use zarr_array::{Array, Coalescing, ReadSet, Selection};
 use zarr_codec_api::Scratch;
 use zarr_store::BlockingToAsync;

@@ -1,17 +1,16 @@
 //! Both toy devices through the same plan, fetch and decode as the host: every layout, any selection, with copies and waits counted.
 
-mod common;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use std::sync::Arc;
-
-use common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
+use crate::common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
 use zarr_array::{Array, ArrayBuilder, ArrayError, DeviceTarget, Options, ReadSet, Selection, Tensor};
-use zarr_buffer_api::{Buffer, BufferErrorKind, Device};
+use zarr_buffer_api::{Buffer, BufferErrorKind, Device, DeviceId, Queue};
 use zarr_codec_api::Policy;
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, ToyProvider, UnifiedDevice};
 use zarr_meta::DataType;
 use zarr_store::{BlockingToAsync, MemoryStore};
-use zarr_store_api::AnyStore;
+use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreKey, WritableStore};
 
 /// A toy device of either kind.
 #[derive(Clone)]
@@ -368,5 +367,187 @@ fn a_caller_s_buffer_and_two_queues() {
     let short = wrapped.device().allocate(8, &*first.queue).unwrap();
     assert!(matches!(array.enqueue_read_into(&Selection::all(), &short, &first), Err(ArrayError::Parameter(_))));
     assert_eq!(output.host_read().unwrap_err().kind, BufferErrorKind::NotHostVisible);
+    toy.assert_clean();
+}
+
+/// A store that reads straight to one device: a copy on the queue it is given, from memory that it keeps.
+#[derive(Debug)]
+struct DirectStore {
+    inner: MemoryStore,
+    device: DeviceId,
+    reads: AtomicU64,
+    kept: Mutex<Vec<Buffer>>,
+}
+
+impl DirectStore {
+    fn new(device: DeviceId) -> Arc<Self> {
+        Arc::new(Self { inner: MemoryStore::new(), device, reads: AtomicU64::new(0), kept: Mutex::default() })
+    }
+
+    fn reads(&self) -> u64 {
+        self.reads.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl ReadableStore for DirectStore {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.inner.get(key, range)
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.inner.size(key)
+    }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        _: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let Some(bytes) = self.inner.get(key, range)? else { return Ok(None) };
+        if bytes.len() > dst.len() {
+            return Err(StoreError::destination_too_short(bytes.len() as u64, dst.len()));
+        }
+        let source = Buffer::from_vec(bytes.to_vec());
+        let copied = dst.slice(0..bytes.len()).and_then(|front| queue.copy(&source, &front));
+        copied.map_err(|error| StoreError::from_buffer(error, "cannot copy"))?;
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.kept.lock().unwrap().push(source);
+        Ok(Some(bytes.len()))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        device == self.device
+    }
+}
+
+impl Store for DirectStore {
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        self.inner.as_writable()
+    }
+
+    fn name(&self) -> String {
+        "direct".to_owned()
+    }
+}
+
+fn any(store: &Arc<DirectStore>) -> AnyStore {
+    AnyStore::from(Arc::clone(store) as Arc<dyn Store>)
+}
+
+#[test]
+fn a_store_that_reads_to_the_device_needs_no_staging() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+
+    // Encoded bytes, decoded on the device.
+    let store = DirectStore::new(toy.id());
+    let (array, values) = sharded(any(&store), &wrapped.options(prefer));
+    let before = toy.counters();
+    let pending = array.enqueue_read(&Selection::all(), &target).unwrap();
+    let enqueued = toy.counters().since(&before);
+    assert_eq!(enqueued.host_waits, 0, "enqueueing waits for nothing");
+    assert_eq!((enqueued.kernel_launches, enqueued.kernel_slots), (1, 64));
+    assert_eq!(enqueued.host_to_device.copies, store.reads(), "the copies of the store, and no others");
+    assert!(enqueued.host_to_device.copies >= 8, "a read for each shard at least");
+    assert_eq!(enqueued.staging_allocations, 1, "the statuses of the batch");
+    assert!(enqueued.peak_staging_bytes <= 64 * 4);
+    let tensor = pending.wait().unwrap();
+    assert_eq!(toy.counters().since(&before).host_waits, 1, "one wait, for the verdicts");
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+
+    // Elements as they are stored, scattered by the device; some of them skipped, and a chunk missing.
+    let store = DirectStore::new(toy.id());
+    let builder = ArrayBuilder::new([16, 64], DataType::Int32).chunks([4, 64]).compressors([]);
+    let array = builder.create(any(&store), "/", &wrapped.options(prefer)).unwrap();
+    array.write_elements(&Selection::ranges([0..12, 0..64]), &values[..12 * 64]).unwrap();
+    let before = toy.counters();
+    let tensor = array.read_to_device(&Selection::ranges([3..16, 0..64]), &target).unwrap();
+    let done = toy.counters().since(&before);
+    assert_eq!((done.staging_allocations, done.host_waits, done.device_to_host.copies), (0, 0, 0));
+    assert_eq!((done.host_to_device.copies, store.reads()), (3, 3));
+    let mut expected = values[3 * 64..].to_vec();
+    expected[9 * 64..].fill(0);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&expected));
+
+    // Chunks that the host decodes go the ordinary way.
+    let on_host = array_on_host(&any(&store), &wrapped);
+    store.reads();
+    let tensor = on_host.read_to_device(&Selection::all(), &target).unwrap();
+    assert_eq!(store.reads(), 0);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+
+    // Another device is none of the store's business.
+    let store = DirectStore::new(DeviceId::CPU);
+    let (array, values) = sharded(any(&store), &wrapped.options(prefer));
+    let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+    assert_eq!(store.reads(), 0);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    toy.assert_clean();
+}
+
+fn array_on_host(store: &AnyStore, toy: &Toy) -> Array {
+    let builder = ArrayBuilder::new([16, 64], DataType::Int32).chunks([4, 4]).shards([8, 16]);
+    let array = builder.create(store.clone(), "/host", &toy.options(|_| Policy::Host)).unwrap();
+    let values: Vec<i32> = (0..16 * 64).map(|i| i / 3).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    array
+}
+
+#[test]
+fn direct_reads_agree_with_reads_on_the_host_in_bounded_memory() {
+    for schedule in [Schedule::Soon, Schedule::Delayed { seed: 11 }, Schedule::WhenWaitedFor] {
+        let toy = OpaqueDevice::with_options(0, ToyOptions { schedule, ..ToyOptions::default() });
+        let wrapped = Toy::Opaque(Arc::clone(&toy));
+        let mut random = Random(41);
+        // Many batches of every read, or one.
+        for staging in [600, 1 << 20] {
+            let target = DeviceTarget::new(wrapped.device()).unwrap().with_staging(staging);
+            for (name, builder) in layouts() {
+                let array = builder.create(any(&DirectStore::new(toy.id())), "/", &wrapped.options(prefer)).unwrap();
+                let written = selection(&mut random, &SHAPE, true);
+                let values: Vec<i32> = positions(&written, &SHAPE).0.iter().map(|_| random.next() as i32).collect();
+                array.write_elements(&written, &values).unwrap();
+                for _ in 0..3 {
+                    let wanted = selection(&mut random, &SHAPE, false);
+                    let expected: Vec<i32> = array.read_elements(&wanted).unwrap();
+                    let tensor = array.read_to_device(&wanted, &target).unwrap_or_else(|error| panic!("{name}: {wanted:?}: {error}"));
+                    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&expected), "{name}, {schedule:?}: {wanted:?}");
+                }
+            }
+        }
+        toy.assert_clean();
+    }
+
+    // A ring of three buffers of 32 KiB, for 512 KiB of elements.
+    let toy = OpaqueDevice::with_options(0, ToyOptions { schedule: Schedule::WhenWaitedFor, ..ToyOptions::default() });
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let builder = ArrayBuilder::new([512, 256], DataType::Int32).chunks([8, 256]).compressors([]);
+    let array = builder.create(any(&DirectStore::new(toy.id())), "/", &wrapped.options(prefer)).unwrap();
+    let values: Vec<i32> = (0..512 * 256).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let target = DeviceTarget::new(wrapped.device()).unwrap().with_staging(96 << 10);
+    let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
+    let counters = toy.counters();
+    assert_eq!(counters.peak_staging_bytes, 0);
+    assert!(counters.peak_bytes <= (512 << 10) + (96 << 10), "{} bytes on the device", counters.peak_bytes);
+    assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    toy.assert_clean();
+}
+
+#[test]
+fn a_chunk_too_large_for_its_place_on_the_device_is_an_error_of_that_chunk() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let target = DeviceTarget::new(wrapped.device()).unwrap();
+    let store = DirectStore::new(toy.id());
+    let array = ArrayBuilder::new([8, 8], DataType::Int32).chunks([4, 8]).create(any(&store), "/", &wrapped.options(prefer)).unwrap();
+    array.write_elements(&Selection::all(), &[5i32; 64]).unwrap();
+    array.write_encoded_chunk(&[1, 0], vec![0; 1 << 16]).unwrap();
+    let error = array.read_to_device(&Selection::all(), &target).unwrap_err();
+    assert!(matches!(&error, ArrayError::Chunk { chunk, .. } if chunk == &[1, 0]), "{error}");
     toy.assert_clean();
 }
