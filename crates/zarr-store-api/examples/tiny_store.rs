@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use zarr_store_api::{
-    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey,
-    StorePrefix, WritableStore,
+    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore,
 };
 
 #[derive(Debug, Default)]
@@ -15,9 +14,7 @@ struct TinyStore(Mutex<BTreeMap<StoreKey, Bytes>>);
 
 impl TinyStore {
     fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<StoreKey, Bytes>> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -26,9 +23,7 @@ impl ReadableStore for TinyStore {
         let Some(value) = self.map().get(key).cloned() else {
             return Ok(None);
         };
-        let range = range
-            .resolve(value.len() as u64)
-            .map_err(|error| error.with_key(key))?;
+        let range = range.resolve(value.len() as u64).map_err(|error| error.with_key(key))?;
         Ok(Some(value.slice(range.start as usize..range.end as usize)))
     }
 
@@ -56,12 +51,7 @@ impl WritableStore for TinyStore {
 
 impl ListableStore for TinyStore {
     fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
-        Ok(self
-            .map()
-            .keys()
-            .filter(|key| prefix.contains(key))
-            .cloned()
-            .collect())
+        Ok(self.map().keys().filter(|key| prefix.contains(key)).cloned().collect())
     }
 
     fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
@@ -91,15 +81,8 @@ fn main() -> Result<(), StoreError> {
 
     let mut tail = [0u8; 5];
     let read = store.get_into(&array.key("c/0/0")?, ByteRange::Suffix(5), &mut tail)?;
-    println!(
-        "{} has {:?}",
-        store.name(),
-        store.list(&StorePrefix::root())?
-    );
-    println!(
-        "last {read:?} bytes of the chunk: {:?}",
-        String::from_utf8_lossy(&tail)
-    );
+    println!("{} has {:?}", store.name(), store.list(&StorePrefix::root())?);
+    println!("last {read:?} bytes of the chunk: {:?}", String::from_utf8_lossy(&tail));
     if let Err(error) = store.get(&array.key("c/0/0")?, ByteRange::From(1000)) {
         println!("an error reads like this: {error}");
     }

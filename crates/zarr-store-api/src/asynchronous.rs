@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use zarr_buffer_api::{Buffer, Device, DeviceId, Queue};
 
-use crate::blocking::{Listing, Store, copy_into};
+use crate::blocking::{Listing, Store, buffer_error, copy_into, staging_len, upload};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::key::{StoreKey, StorePrefix};
 use crate::range::ByteRange;
@@ -60,11 +61,7 @@ pub trait AsyncReadableStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As there.
-    async fn get_ranges(
-        &self,
-        key: &StoreKey,
-        ranges: &[ByteRange],
-    ) -> Result<Option<Vec<Bytes>>, StoreError> {
+    async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         if ranges.is_empty() {
             return Ok(self.size(key).await?.map(|_| Vec::new()));
         }
@@ -89,13 +86,46 @@ pub trait AsyncReadableStore: fmt::Debug + Send + Sync + 'static {
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
         let result = match self.get(key, range).await {
             // `*dst`: the box itself is a destination to the compiler too.
-            Ok(Some(bytes)) => copy_into(&bytes, (*dst).bytes_mut())
-                .map(Some)
-                .map_err(|error| error.with_key(key).with_range(range)),
+            Ok(Some(bytes)) => copy_into(&bytes, (*dst).bytes_mut()).map(Some).map_err(|error| error.with_key(key).with_range(range)),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         (dst, result)
+    }
+
+    /// As [`ReadableStore::get_into_buffer`](crate::ReadableStore::get_into_buffer). Memory that the host sees stays
+    /// borrowed until the read ends or is dropped, or a little longer where a thread is still at work for it.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let wrong = |error| buffer_error(error, key, range);
+        if dst.is_host_visible() {
+            let memory = dst.host_write_owned().map_err(wrong)?;
+            return self.get_into(key, range, Box::new(memory)).await.1;
+        }
+        let staging = device.allocate_staging(staging_len(range, dst)).map_err(wrong)?;
+        let memory = staging.host_write_owned().map_err(wrong)?;
+        let (memory, read) = self.get_into(key, range, Box::new(memory)).await;
+        // The queue cannot read what the host holds.
+        drop(memory);
+        let read = read?;
+        upload(&staging, read, dst, &**queue).map_err(wrong)?;
+        Ok(read)
+    }
+
+    /// As [`ReadableStore::reads_to_device`](crate::ReadableStore::reads_to_device).
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        let _ = device;
+        false
     }
 }
 
@@ -109,23 +139,15 @@ pub trait AsyncReadableStoreExt: AsyncReadableStore {
     ///
     /// As [`ReadableStore::get_into`](crate::ReadableStore::get_into). The destination is lost
     /// with an error; call [`AsyncReadableStore::get_into`] to keep it.
-    async fn get_into_owned<D: Destination>(
-        &self,
-        key: &StoreKey,
-        range: ByteRange,
-        dst: D,
-    ) -> Result<(D, Option<usize>), StoreError> {
+    async fn get_into_owned<D: Destination>(&self, key: &StoreKey, range: ByteRange, dst: D) -> Result<(D, Option<usize>), StoreError> {
         let (dst, result) = self.get_into(key, range, Box::new(dst)).await;
         let length = result?;
         let any: Box<dyn Any> = dst;
         match any.downcast::<D>() {
             Ok(dst) => Ok((*dst, length)),
-            Err(_) => Err(StoreError::new(
-                StoreErrorKind::Unsupported,
-                "the store gave back another destination than it was given",
-            )
-            .with_key(key)
-            .with_range(range)),
+            Err(_) => Err(StoreError::new(StoreErrorKind::Unsupported, "the store gave back another destination than it was given")
+                .with_key(key)
+                .with_range(range)),
         }
     }
 }
@@ -241,6 +263,21 @@ macro_rules! forward_through_pointer {
                 dst: Box<dyn Destination>,
             ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
                 (**self).get_into(key, range, dst).await
+            }
+
+            async fn get_into_buffer(
+                &self,
+                key: &StoreKey,
+                range: ByteRange,
+                dst: &Buffer,
+                device: &Arc<dyn Device>,
+                queue: &Arc<dyn Queue>,
+            ) -> Result<Option<usize>, StoreError> {
+                (**self).get_into_buffer(key, range, dst, device, queue).await
+            }
+
+            fn reads_to_device(&self, device: DeviceId) -> bool {
+                (**self).reads_to_device(device)
             }
         }
 

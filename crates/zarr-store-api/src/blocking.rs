@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use zarr_buffer_api::{Buffer, BufferError, Device, DeviceId, Queue};
 
 use crate::asynchronous::AsyncStore;
 use crate::error::StoreError;
@@ -38,11 +39,7 @@ pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`get`](Self::get); the first range that fails fails the call.
-    fn get_ranges(
-        &self,
-        key: &StoreKey,
-        ranges: &[ByteRange],
-    ) -> Result<Option<Vec<Bytes>>, StoreError> {
+    fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         if ranges.is_empty() {
             return Ok(self.size(key)?.map(|_| Vec::new()));
         }
@@ -59,29 +56,84 @@ pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// As [`get`](Self::get), and [`StoreErrorKind::Parameter`](crate::StoreErrorKind::Parameter)
     /// if the range has more bytes than `dst`: nothing is cut off in silence.
-    fn get_into(
-        &self,
-        key: &StoreKey,
-        range: ByteRange,
-        dst: &mut [u8],
-    ) -> Result<Option<usize>, StoreError> {
+    fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         let Some(bytes) = self.get(key, range)? else {
             return Ok(None);
         };
-        copy_into(&bytes, dst)
-            .map(Some)
-            .map_err(|error| error.with_key(key).with_range(range))
+        copy_into(&bytes, dst).map(Some).map_err(|error| error.with_key(key).with_range(range))
     }
+
+    /// Reads a range into the front of `dst`, memory of `device` or of the host, and says how many bytes it has there,
+    /// or `None`, with `dst` untouched, if there is no such key. Bytes of `dst` behind the range keep their value. After
+    /// an error `dst` holds anything.
+    ///
+    /// Waits for the medium, never for a device. Memory that the host sees is written when the call returns. For other
+    /// memory the call enqueues work on `queue`, a queue of `device`, and notes it on `dst`: work enqueued later comes
+    /// after it, and [`Buffer::wait`] waits for it.
+    ///
+    /// By default, host memory is written in place by [`get_into`](Self::get_into); for other memory, that fills staging
+    /// memory of `device` (as long as `dst`, or as the range if that is known to be shorter), and `queue` copies what is
+    /// there. Stores with a shorter way say so in [`reads_to_device`](Self::reads_to_device).
+    ///
+    /// # Errors
+    ///
+    /// As [`get_into`](Self::get_into). What the buffer, the device and the queue refuse becomes an error as
+    /// [`StoreError::from_buffer`] says: [`StoreErrorKind::Parameter`](crate::StoreErrorKind::Parameter) for host memory
+    /// that work is pending on, or that is borrowed, as it is while another call writes to the same allocation.
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let wrong = |error| buffer_error(error, key, range);
+        if dst.is_host_visible() {
+            let mut memory = dst.host_write().map_err(wrong)?;
+            return self.get_into(key, range, &mut memory);
+        }
+        let staging = device.allocate_staging(staging_len(range, dst)).map_err(wrong)?;
+        let read = {
+            let mut memory = staging.host_write().map_err(wrong)?;
+            self.get_into(key, range, &mut memory)?
+        };
+        upload(&staging, read, dst, &**queue).map_err(wrong)?;
+        Ok(read)
+    }
+
+    /// Whether [`get_into_buffer`](Self::get_into_buffer) reads straight into memory of this device, with no stop in host
+    /// memory: readers then prefer it to staging memory of their own. A store that says so takes these calls from many
+    /// threads at once, for parts of one allocation that do not overlap, on one queue.
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        let _ = device;
+        false
+    }
+}
+
+/// How much staging memory a range needs at most. More than the destination holds is refused by whoever fills it.
+pub(crate) fn staging_len(range: ByteRange, dst: &Buffer) -> usize {
+    let known = range.len_hint().and_then(|length| usize::try_from(length).ok());
+    known.map_or(dst.len(), |length| length.min(dst.len()))
+}
+
+/// Enqueues the copy of what was read to the front of its destination.
+pub(crate) fn upload(staging: &Buffer, read: Option<usize>, dst: &Buffer, queue: &dyn Queue) -> Result<(), BufferError> {
+    match read {
+        None | Some(0) => Ok(()),
+        Some(length) => queue.copy(&staging.slice(0..length)?, &dst.slice(0..length)?),
+    }
+}
+
+pub(crate) fn buffer_error(error: BufferError, key: &StoreKey, range: ByteRange) -> StoreError {
+    StoreError::from_buffer(error, "cannot read into a buffer").with_key(key).with_range(range)
 }
 
 /// Copies a value that was read into its destination.
 pub(crate) fn copy_into(bytes: &[u8], dst: &mut [u8]) -> Result<usize, StoreError> {
     let capacity = dst.len();
     let Some(front) = dst.get_mut(..bytes.len()) else {
-        return Err(StoreError::destination_too_short(
-            bytes.len() as u64,
-            capacity,
-        ));
+        return Err(StoreError::destination_too_short(bytes.len() as u64, capacity));
     };
     front.copy_from_slice(bytes);
     Ok(bytes.len())
@@ -240,6 +292,21 @@ macro_rules! forward_through_pointer {
                 dst: &mut [u8],
             ) -> Result<Option<usize>, StoreError> {
                 (**self).get_into(key, range, dst)
+            }
+
+            fn get_into_buffer(
+                &self,
+                key: &StoreKey,
+                range: ByteRange,
+                dst: &Buffer,
+                device: &Arc<dyn Device>,
+                queue: &Arc<dyn Queue>,
+            ) -> Result<Option<usize>, StoreError> {
+                (**self).get_into_buffer(key, range, dst, device, queue)
+            }
+
+            fn reads_to_device(&self, device: DeviceId) -> bool {
+                (**self).reads_to_device(device)
             }
         }
 

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use zarr_buffer_api::{BufferError, BufferErrorKind};
+
 use crate::key::StoreKey;
 use crate::range::ByteRange;
 
@@ -32,6 +34,8 @@ pub enum StoreErrorKind {
     NoSpace,
     /// Any other failure of the medium.
     Io,
+    /// The device that a value was to be read to failed, or has no room.
+    Device,
     /// What is stored is damaged: a broken archive, a failed checksum of the store itself.
     Corrupt,
     /// Something stored claims to be larger than the store is prepared to handle.
@@ -53,6 +57,7 @@ impl fmt::Display for StoreErrorKind {
             Self::Transient => "temporary failure",
             Self::NoSpace => "no space left",
             Self::Io => "I/O error",
+            Self::Device => "device failure",
             Self::Corrupt => "corrupt store",
             Self::Limit => "limit exceeded",
             Self::Cancelled => "cancelled",
@@ -101,14 +106,7 @@ impl StoreError {
     /// An error of this kind. The message is a short clause without a final full stop.
     #[must_use]
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            key: None,
-            range: None,
-            message: message.into(),
-            stored: None,
-            source: None,
-        }))
+        Self(Box::new(Inner { kind, key: None, range: None, message: message.into(), stored: None, source: None }))
     }
 
     /// The error that stands for an [`io::Error`], its kind derived from the operating system's.
@@ -138,14 +136,25 @@ impl StoreError {
         Self::new(kind, message).with_source(error)
     }
 
+    /// The error that stands for a [`BufferError`]: memory that the caller cannot lend now or that does not fit is
+    /// [`StoreErrorKind::Parameter`].
+    #[must_use]
+    pub fn from_buffer(error: BufferError, message: impl Into<String>) -> Self {
+        let kind = match error.kind {
+            BufferErrorKind::Parameter | BufferErrorKind::NotHostVisible | BufferErrorKind::NotReady | BufferErrorKind::Borrowed => {
+                StoreErrorKind::Parameter
+            }
+            BufferErrorKind::Unsupported => StoreErrorKind::Unsupported,
+            _ => StoreErrorKind::Device,
+        };
+        Self::new(kind, message).with_source(error)
+    }
+
     /// The error for a destination of `capacity` bytes that is too short for the `needed` bytes of
     /// a range.
     #[must_use]
     pub fn destination_too_short(needed: u64, capacity: usize) -> Self {
-        Self::new(
-            StoreErrorKind::Parameter,
-            format!("the destination has {capacity} bytes, the range {needed}"),
-        )
+        Self::new(StoreErrorKind::Parameter, format!("the destination has {capacity} bytes, the range {needed}"))
     }
 
     /// The error of a store that takes no writes.
@@ -259,10 +268,7 @@ impl fmt::Debug for StoreError {
 
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0
-            .source
-            .as_deref()
-            .map(|source| source as &(dyn Error + 'static))
+        self.0.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 
@@ -273,15 +279,23 @@ mod tests {
     #[test]
     fn one_line_says_it_all() {
         let key = StoreKey::new("a/c/0").unwrap();
-        let error = StoreError::from_io(io::ErrorKind::StorageFull.into(), "cannot write")
-            .with_key(&key)
-            .with_stored(StoredValue::Old);
+        let error = StoreError::from_io(io::ErrorKind::StorageFull.into(), "cannot write").with_key(&key).with_stored(StoredValue::Old);
         assert_eq!(error.kind(), StoreErrorKind::NoSpace);
-        assert_eq!(
-            error.to_string(),
-            "no space left, key `a/c/0`: cannot write (what was stored before is unchanged)"
-        );
+        assert_eq!(error.to_string(), "no space left, key `a/c/0`: cannot write (what was stored before is unchanged)");
         assert!(error.source().is_some());
         assert_eq!(size_of::<StoreError>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn errors_of_buffers_keep_their_source() {
+        for (of_buffer, kind) in [
+            (BufferErrorKind::NotReady, StoreErrorKind::Parameter),
+            (BufferErrorKind::Unsupported, StoreErrorKind::Unsupported),
+            (BufferErrorKind::OutOfMemory, StoreErrorKind::Device),
+        ] {
+            let error = StoreError::from_buffer(BufferError::new(of_buffer, "why"), "cannot copy to the device");
+            assert_eq!(error.kind(), kind);
+            assert_eq!(error.source().unwrap().to_string(), "why");
+        }
     }
 }

@@ -166,10 +166,7 @@ fn check_segments(path: &str) -> Result<(), &'static str> {
 }
 
 fn invalid(what: &str, text: &str, why: &str) -> StoreError {
-    StoreError::new(
-        StoreErrorKind::InvalidKey,
-        format!("`{}` is not a valid {what}: {why}", text.escape_debug()),
-    )
+    StoreError::new(StoreErrorKind::InvalidKey, format!("`{}` is not a valid {what}: {why}", text.escape_debug()))
 }
 
 macro_rules! text_impls {
@@ -232,21 +229,10 @@ mod tests {
 
     #[test]
     fn keys_are_checked() {
-        for good in [
-            "a",
-            "zarr.json",
-            ".zarray",
-            "a/b/c/0.0",
-            "...",
-            "a b",
-            "température/❄",
-            "a\\b",
-        ] {
+        for good in ["a", "zarr.json", ".zarray", "a/b/c/0.0", "...", "a b", "température/❄", "a\\b"] {
             assert_eq!(StoreKey::new(good).unwrap().as_str(), good);
         }
-        for bad in [
-            "", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a\0b",
-        ] {
+        for bad in ["", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a\0b"] {
             let error = StoreKey::new(bad).unwrap_err();
             assert_eq!(error.kind(), StoreErrorKind::InvalidKey, "{bad:?}");
         }
@@ -255,10 +241,7 @@ mod tests {
     #[test]
     fn prefixes_end_with_a_slash() {
         assert!(StorePrefix::new("").unwrap().is_root());
-        assert_eq!(
-            StorePrefix::new("a").unwrap(),
-            StorePrefix::new("a/").unwrap()
-        );
+        assert_eq!(StorePrefix::new("a").unwrap(), StorePrefix::new("a/").unwrap());
         for bad in ["/", "/a", "a//", "..", "a/../b", "a\0"] {
             assert!(StorePrefix::new(bad).is_err(), "{bad:?}");
         }
@@ -275,10 +258,7 @@ mod tests {
         assert!(!prefix.contains(&StoreKey::new("a/foobar").unwrap()));
         assert_eq!(prefix.parent().unwrap().as_str(), "a/");
         assert_eq!(prefix.name(), Some("foo"));
-        assert_eq!(
-            StorePrefix::new("a").unwrap().parent(),
-            Some(StorePrefix::root())
-        );
+        assert_eq!(StorePrefix::new("a").unwrap().parent(), Some(StorePrefix::root()));
         assert_eq!(StorePrefix::root().parent(), None);
         assert_eq!(StoreKey::new("a").unwrap().parent(), StorePrefix::root());
         assert_eq!(prefix.join("").unwrap(), prefix);

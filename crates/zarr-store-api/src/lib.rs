@@ -11,12 +11,15 @@
 //! | list | [`ListableStore`] | [`AsyncListableStore`] |
 //! | all of it | [`Store`] | [`AsyncStore`] |
 //!
+//! Values are read as [`Bytes`], into memory of the caller's, or into a [`Buffer`] of any device, which a store may do
+//! without a stop in host memory.
+//!
 //! A store implements the form that is natural to it; [`AnyStore`] holds either, and readers take
 //! the path the store is native to.
 //!
 //! What this crate does not do: it contains no store. `zarr-store` has memory, filesystem, zip
 //! and object stores, the adapters between the two forms, and wrappers. What the bytes under a
-//! key mean is the business of `zarr-meta` and `zarr-array`. The behaviour that every store must
+//! key mean is the business of `zarr-meta` and `zarr-array`. Devices and their memory are those of `zarr-buffer-api`. The behaviour that every store must
 //! show is written down as executable laws in `zarr-conformance`, module `store`.
 //!
 //! No I/O, no threads, no async runtime.
@@ -51,13 +54,12 @@ mod range;
 pub use any::AnyStore;
 /// Re-exported so that implementations need not match the version by hand.
 pub use async_trait::async_trait;
-pub use asynchronous::{
-    AsyncListableStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, AsyncWritableStore,
-    Destination,
-};
+pub use asynchronous::{AsyncListableStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, AsyncWritableStore, Destination};
 pub use blocking::{ListableStore, Listing, ReadableStore, Store, WritableStore};
 /// Re-exported so that implementations need not match the version by hand.
 pub use bytes::Bytes;
 pub use error::{StoreError, StoreErrorKind, StoredValue};
 pub use key::{StoreKey, StorePrefix};
 pub use range::ByteRange;
+/// Re-exported so that implementations need not match the version by hand.
+pub use zarr_buffer_api::{Buffer, Device, DeviceId, Queue};

@@ -37,9 +37,7 @@ impl ByteRange {
     /// [`StoreErrorKind::OutOfRange`] if the range begins past the end of the value (beginning
     /// right at the end gives an empty range), or ends before it begins.
     pub fn resolve(&self, size: u64) -> Result<Range<u64>, StoreError> {
-        let out_of_range = |message: String| {
-            Err(StoreError::new(StoreErrorKind::OutOfRange, message).with_range(*self))
-        };
+        let out_of_range = |message: String| Err(StoreError::new(StoreErrorKind::OutOfRange, message).with_range(*self));
         let (start, end) = match *self {
             Self::All => (0, size),
             Self::Suffix(length) => (size.saturating_sub(length), size),
@@ -68,10 +66,7 @@ impl ByteRange {
 
 impl From<Range<u64>> for ByteRange {
     fn from(range: Range<u64>) -> Self {
-        Self::Bounded {
-            start: range.start,
-            end: range.end,
-        }
+        Self::Bounded { start: range.start, end: range.end }
     }
 }
 
@@ -111,12 +106,7 @@ mod tests {
     #[test]
     fn ranges_past_the_end_are_errors() {
         let backwards = ByteRange::Bounded { start: 5, end: 4 };
-        for range in [
-            ByteRange::From(11),
-            ByteRange::from(11..12),
-            ByteRange::from(11..11),
-            backwards,
-        ] {
+        for range in [ByteRange::From(11), ByteRange::from(11..12), ByteRange::from(11..11), backwards] {
             let error = range.resolve(10).unwrap_err();
             assert_eq!(error.kind(), StoreErrorKind::OutOfRange);
             assert_eq!(error.range(), Some(range));

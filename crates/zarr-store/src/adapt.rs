@@ -10,8 +10,8 @@ use std::thread::{self, Thread};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore, Listing,
-    ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore, async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore, async_trait,
 };
 
 use crate::wrap::{not_listable, not_writable};
@@ -134,6 +134,21 @@ impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
         };
         front.copy_from_slice(&bytes);
         Ok(Some(bytes.len()))
+    }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.wait(self.store.get_into_buffer(key, range, dst, device, queue))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.store.reads_to_device(device)
     }
 }
 
@@ -272,6 +287,22 @@ impl<S: Store> AsyncReadableStore for BlockingToAsync<S> {
             (dst, result)
         });
         read.await.unwrap_or_else(|error| (Box::new(Vec::new()), Err(error)))
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let (key, dst, device, queue) = (key.clone(), dst.clone(), Arc::clone(device), Arc::clone(queue));
+        self.spawn(move |store| store.get_into_buffer(&key, range, &dst, &device, &queue)).await?
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.store.reads_to_device(device)
     }
 }
 

@@ -11,8 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore, Listing,
-    ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore, async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore,
+    async_trait,
 };
 
 use crate::wrap::{StoreMethod, not_listable, not_writable};
@@ -21,7 +22,7 @@ use crate::wrap::{StoreMethod, not_listable, not_writable};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
-    /// The n-th read (`get`, `size`, `get_ranges`, `get_into`).
+    /// The n-th read (`get`, `size`, `get_ranges`, `get_into`, `get_into_buffer`).
     Read(u64),
     /// The n-th write (`set`, `set_vectored`, `erase`, `erase_prefix`).
     Write(u64),
@@ -259,6 +260,23 @@ impl<S: Store> ReadableStore for FaultyStore<S> {
         let read = after(&fault, self.inner.get_into(key, range, dst))?;
         Ok(read.map(|read| torn_length(&fault, read)))
     }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let fault = self.strike(StoreMethod::GetIntoBuffer, Some(key))?;
+        let read = after(&fault, self.inner.get_into_buffer(key, range, dst, device, queue))?;
+        Ok(read.map(|read| torn_length(&fault, read)))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
+    }
 }
 
 fn torn_length(fault: &Option<Fault>, read: usize) -> usize {
@@ -374,6 +392,23 @@ impl<S: AsyncStore> AsyncReadableStore for FaultyStore<S> {
         let (dst, result) = self.inner.get_into(key, range, dst).await;
         let result = after(&fault, result);
         (dst, result.map(|read| read.map(|read| torn_length(&fault, read))))
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let fault = self.strike_async(StoreMethod::GetIntoBuffer, Some(key)).await?;
+        let read = after(&fault, self.inner.get_into_buffer(key, range, dst, device, queue).await)?;
+        Ok(read.map(|read| torn_length(&fault, read)))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
     }
 }
 

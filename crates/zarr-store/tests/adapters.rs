@@ -21,7 +21,9 @@ struct Opaque<S>(S);
 
 mod opaque {
     use super::*;
-    use zarr_store_api::{AsyncListableStore, AsyncWritableStore, Destination, ListableStore, WritableStore};
+    use zarr_store_api::{
+        AsyncListableStore, AsyncWritableStore, Buffer, Destination, Device, DeviceId, ListableStore, Queue, WritableStore,
+    };
 
     impl<S: Store> ReadableStore for Opaque<S> {
         fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
@@ -38,6 +40,21 @@ mod opaque {
 
         fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
             self.0.get_into(key, range, dst)
+        }
+
+        fn get_into_buffer(
+            &self,
+            key: &StoreKey,
+            range: ByteRange,
+            dst: &Buffer,
+            device: &Arc<dyn Device>,
+            queue: &Arc<dyn Queue>,
+        ) -> Result<Option<usize>, StoreError> {
+            self.0.get_into_buffer(key, range, dst, device, queue)
+        }
+
+        fn reads_to_device(&self, device: DeviceId) -> bool {
+            self.0.reads_to_device(device)
         }
     }
 
@@ -76,6 +93,21 @@ mod opaque {
             dst: Box<dyn Destination>,
         ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
             self.0.get_into(key, range, dst).await
+        }
+
+        async fn get_into_buffer(
+            &self,
+            key: &StoreKey,
+            range: ByteRange,
+            dst: &Buffer,
+            device: &Arc<dyn Device>,
+            queue: &Arc<dyn Queue>,
+        ) -> Result<Option<usize>, StoreError> {
+            self.0.get_into_buffer(key, range, dst, device, queue).await
+        }
+
+        fn reads_to_device(&self, device: DeviceId) -> bool {
+            self.0.reads_to_device(device)
         }
     }
 

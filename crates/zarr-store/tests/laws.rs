@@ -154,8 +154,10 @@ fn wrappers_forward_every_method() {
 
 #[test]
 fn metrics_count() {
+    use std::sync::Arc;
+    use zarr_conformance::toy::UnifiedDevice;
     use zarr_store::StoreMethod;
-    use zarr_store_api::{ByteRange, ReadableStore};
+    use zarr_store_api::{ByteRange, Device, ReadableStore};
     let store = Metrics::new(MemoryStore::new());
     let key = "a/b".parse().unwrap();
     store.set(&key, vec![1; 100].into()).unwrap();
@@ -163,12 +165,18 @@ fn metrics_count() {
     store.get_ranges(&key, &[(0..10).into(), ByteRange::Suffix(5)]).unwrap();
     store.get_into(&key, ByteRange::From(40), &mut [0; 8]).unwrap();
     store.get(&key, ByteRange::From(43)).unwrap_err();
+    let device: Arc<dyn Device> = UnifiedDevice::new(0);
+    let queue = device.create_queue().unwrap();
+    let dst = device.allocate(100, &*queue).unwrap();
+    store.get_into_buffer(&key, ByteRange::Suffix(20), &dst, &device, &queue).unwrap();
     let handle = store.handle();
     let counted = handle.snapshot();
     let ranges = counted.method(StoreMethod::GetRanges);
     assert_eq!((ranges.calls, ranges.ranges, ranges.bytes), (1, 2, 15));
-    assert_eq!((counted.bytes_read(), counted.bytes_written()), (17, 142));
-    assert_eq!((counted.requests(), counted.reads(), counted.writes(), counted.errors()), (5, 3, 2, 1));
+    assert_eq!((counted.bytes_read(), counted.bytes_written()), (37, 142));
+    let into_buffers = counted.method(StoreMethod::GetIntoBuffer);
+    assert_eq!((into_buffers.calls, into_buffers.ranges, into_buffers.bytes), (1, 1, 20));
+    assert_eq!((counted.requests(), counted.reads(), counted.writes(), counted.errors()), (6, 4, 2, 1));
     assert_eq!(handle.reset(), counted);
     assert_eq!(handle.snapshot(), Default::default());
 }
@@ -187,7 +195,7 @@ fn bad_stores_are_caught() {
     let torn = broken(When::Write(5), Fault::Tear(7));
     assert!(torn.contains(&"write/atomic") && torn.contains(&"read/whole"), "{torn:?}");
     let short = broken(When::Read(3), Fault::Tear(0));
-    assert!(short.contains(&"read/ranges") && short.contains(&"read/whole") && short.contains(&"write/atomic"), "{short:?}");
+    assert!(short.contains(&"read/ranges") && short.contains(&"read/into-buffer") && short.contains(&"write/atomic"), "{short:?}");
     let failing = broken(When::List(0), Fault::Fail(StoreErrorKind::Io));
     assert!(failing.iter().all(|id| id.contains("list") || id.contains("erase-")) && failing.len() >= 7, "{failing:?}");
 }

@@ -1,7 +1,8 @@
 //! Reading to and writing from a device, generic over the contracts.
 //!
 //! Bytes are fetched into staging memory, uploaded batch by batch, decoded on the device as far as the array's policy and the device's codecs
-//! go, and scattered into the output. The host waits for the device only to reuse staging memory, and when the caller asks for the outcome.
+//! go, and scattered into the output. Where a blocking store reads straight to the device, bytes that the device decodes skip staging memory.
+//! The host waits for the device only to reuse the memory of a batch, and when the caller asks for the outcome.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub struct DeviceTarget {
     pub device: Arc<dyn Device>,
     /// Takes all work of a read or write, in order.
     pub queue: Arc<dyn Queue>,
-    /// Host memory for bytes in flight, in bytes: a ring of three buffers, each filled before it is uploaded.
+    /// Host memory for bytes in flight, in bytes: a ring of three buffers, each filled before it is uploaded. As much memory of the device where a store
+    /// reads straight to it.
     pub staging: usize,
     /// Device memory for encoded bytes and for the codecs' own use in one batch, in bytes.
     pub scratch: u64,

@@ -1,6 +1,7 @@
-//! Fetch into staging, upload, decode, scatter: batch by batch, in order on one queue.
+//! Fetch into staging and upload, or fetch to the device; decode, scatter: batch by batch, in order on one queue.
 
 use std::collections::VecDeque;
+use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::read::{short, vanished};
 use crate::storage::block_on;
 use crate::{Array, ArrayError};
 
-/// Buffers in the ring of staging memory.
+/// Buffers in a ring of memory for batches.
 const RING: usize = 3;
 /// Chunks whose first step is taken together: their shard indexes are fetched side by side.
 const AHEAD: usize = 64;
@@ -41,7 +42,12 @@ pub(super) struct Pipeline {
     output: Buffer,
     layout: Layout,
     target: DeviceTarget,
-    ring: VecDeque<Buffer>,
+    /// The store reads straight into memory of the device.
+    direct: bool,
+    /// Staging memory of the last batches.
+    staging: VecDeque<Buffer>,
+    /// Memory of the device that the store read the last batches to.
+    landing: VecDeque<Buffer>,
     tickets: Vec<(Ticket, Vec<ChunkNode>)>,
 }
 
@@ -65,13 +71,20 @@ struct Scatter {
 impl Pipeline {
     pub(super) fn new(array: &Array, plan: &Arc<Plan>, output: &Buffer, target: &DeviceTarget) -> Result<Self, ArrayError> {
         let layout = plan.output_layout()?;
+        // Staging memory of a unified device is its own memory: filling that is as direct.
+        let direct = match &array.storage.0 {
+            AnyStore::Blocking(store) => !target.device.is_unified() && store.reads_to_device(target.device.id()),
+            AnyStore::Async(_) => false,
+        };
         Ok(Self {
             array: array.clone(),
             plan: Arc::clone(plan),
             output: output.clone(),
             layout,
             target: target.clone(),
-            ring: VecDeque::new(),
+            direct,
+            staging: VecDeque::new(),
+            landing: VecDeque::new(),
             tickets: Vec::new(),
         })
     }
@@ -86,7 +99,8 @@ impl Pipeline {
                 self.fill(&node)?;
             }
             for load in loads {
-                if !batch.is_empty() && room + load.room > slot {
+                let other_way = batch.first().is_some_and(|first| self.goes_direct(first) != self.goes_direct(&load));
+                if !batch.is_empty() && (room + load.room > slot || other_way) {
                     self = self.flush_batch(std::mem::take(&mut batch), room, host).await?;
                     room = 0;
                 }
@@ -139,7 +153,7 @@ impl Pipeline {
     /// Fetches a batch and enqueues its work.
     async fn flush_batch(mut self, batch: Vec<Load>, room: usize, host: Host) -> Result<Self, ArrayError> {
         let fetched: Option<Vec<Fetched>> = match &self.array.storage.0 {
-            // Threads of the pool ask it themselves, straight into staging memory.
+            // Threads of the pool ask it themselves, straight into the memory of the batch.
             AnyStore::Blocking(_) => None,
             AnyStore::Async(_) => {
                 let storage = &self.array.storage;
@@ -156,29 +170,32 @@ impl Pipeline {
         done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
     }
 
-    /// Staging memory that no work uses any more: the host waits here, and only here, for the device to let go of it.
-    fn staging(&mut self, len: usize) -> Result<Buffer, ArrayError> {
-        if self.ring.len() < RING {
-            return Ok(self.target.device.allocate_staging(len)?);
-        }
-        match self.ring.pop_front().filter(|buffer| buffer.len() >= len) {
-            Some(buffer) => {
-                if !buffer.is_idle()? {
-                    buffer.wait()?;
-                }
-                Ok(buffer)
-            }
-            None => Ok(self.target.device.allocate_staging(len)?),
-        }
+    /// Whether the store puts the bytes of a load where the device decodes them.
+    fn goes_direct(&self, load: &Load) -> bool {
+        self.direct && matches!(load.route, Route::Stored | Route::Verbatim)
     }
 
     fn flush(&mut self, batch: Vec<Load>, room: usize, fetched: Option<Vec<Fetched>>) -> Result<(), ArrayError> {
-        let staging = self.staging(room)?;
-        let loaded = self.load(&batch, fetched, &staging)?;
         let routes: Vec<Route> = batch.iter().map(|load| load.route).collect();
+        let (device_bytes, loaded) = if batch.first().is_some_and(|first| self.goes_direct(first)) {
+            let landing = match reused(&mut self.landing, room)? {
+                Some(buffer) => buffer,
+                None => self.target.device.allocate(room, &*self.target.queue)?,
+            };
+            let loaded = self.load_direct(&batch, &landing)?;
+            self.landing.push_back(landing.clone());
+            (landing, loaded)
+        } else {
+            let staging = match reused(&mut self.staging, room)? {
+                Some(buffer) => buffer,
+                None => self.target.device.allocate_staging(room)?,
+            };
+            let loaded = self.load(&batch, fetched, &staging)?;
+            let device_bytes = self.upload(&staging, &loaded)?;
+            self.staging.push_back(staging);
+            (device_bytes, loaded)
+        };
         drop(batch);
-        let device_bytes = self.upload(&staging, &loaded)?;
-        self.ring.push_back(staging);
 
         let mut scatters = Vec::new();
         let mut slots: Vec<(Arc<BoundChunk>, ChunkNode, DeviceSlot)> = Vec::new();
@@ -232,21 +249,47 @@ impl Pipeline {
             .run(|| places.into_par_iter().map(|(load, source, start, place)| self.load_one(load, source, start, place)).collect())
     }
 
+    /// Has the store read every load to its place in memory of the device, side by side on the threads of the pool.
+    fn load_direct(&self, batch: &[Load], landing: &Buffer) -> Result<Vec<Vec<Loaded>>, ArrayError> {
+        let AnyStore::Blocking(store) = &self.array.storage.0 else {
+            return Err(ArrayError::parameter("only a blocking store reads straight to a device"));
+        };
+        let (device, queue) = (&self.target.device, &self.target.queue);
+        let starts = batch.iter().scan(0, |next, load| Some(std::mem::replace(next, *next + load.room)));
+        let places: Vec<(&Load, usize)> = batch.iter().zip(starts).collect();
+        let load_one = |(load, start): (&Load, usize)| {
+            self.load_stored(load, start, |_, range, place| {
+                let into = landing.slice(start + place.start..start + place.end);
+                let into = into.map_err(|error| StoreError::from_buffer(error, "no room for the bytes on the device"))?;
+                store.get_into_buffer(&load.fetch.key, range, &into, device, queue)
+            })
+        };
+        self.array.options().pool.run(|| places.into_par_iter().map(load_one).collect())
+    }
+
     fn load_one(&self, load: &Load, source: Source, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
         match load.route {
-            Route::Stored | Route::Verbatim => self.load_stored(load, source, start, place),
+            Route::Stored | Route::Verbatim => self.load_stored(load, start, |index, range, at| {
+                self.read_range(load, &source, index, range, place.get_mut(at).unwrap_or_default())
+            }),
             Route::HalfDecoded | Route::Elements => self.load_decoded(load, source, start, place),
         }
     }
 
-    fn load_stored(&self, load: &Load, source: Source, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
+    /// Loads bytes as they are stored. `read` reads the range of an index to a place among the bytes reserved for the load, and says how many there are.
+    fn load_stored(
+        &self,
+        load: &Load,
+        start: usize,
+        mut read: impl FnMut(usize, ByteRange, Range<usize>) -> Result<Option<usize>, StoreError>,
+    ) -> Result<Vec<Loaded>, ArrayError> {
         let mut lens = Vec::with_capacity(load.fetch.ranges.len());
         for (index, (range, &at)) in load.fetch.ranges.iter().zip(&load.places).enumerate() {
-            let end = load.places.get(index + 1).copied().unwrap_or(place.len());
-            let into = place.get_mut(at..end).unwrap_or_default();
-            match self.read_range(load, &source, index, *range, into) {
+            let end = load.places.get(index + 1).copied().unwrap_or(load.room);
+            match read(index, *range, at..end) {
                 Ok(len) => lens.push(len),
-                Err(error) if error.kind() == StoreErrorKind::Parameter => {
+                // One with a source is about the memory itself, not about its length.
+                Err(error) if error.kind() == StoreErrorKind::Parameter && error.source().is_none() => {
                     let node = load.parts().first().map(|part| part.node.clone());
                     let Some(node) = node else { return Err(error.into()) };
                     let message = "stored chunk is larger than any encoder makes it";
@@ -503,6 +546,19 @@ impl Pipeline {
         }
         Ok(())
     }
+}
+
+/// Memory of an earlier batch, once no work uses it any more: the host waits here, and only here, for the device to let go of it. `None` while the ring is
+/// not full, or if what it has is too short.
+fn reused(ring: &mut VecDeque<Buffer>, len: usize) -> Result<Option<Buffer>, ArrayError> {
+    if ring.len() < RING {
+        return Ok(None);
+    }
+    let Some(buffer) = ring.pop_front().filter(|buffer| buffer.len() >= len) else { return Ok(None) };
+    if !buffer.is_idle()? {
+        buffer.wait()?;
+    }
+    Ok(Some(buffer))
 }
 
 /// A decoded chunk as its chain leaves it: C order over the axes as stored.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use zarr_store_api::{
-    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore,
-    Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
 };
 
 use super::{not_listable, not_writable};
@@ -22,6 +22,8 @@ pub enum StoreMethod {
     GetRanges,
     /// [`ReadableStore::get_into`].
     GetInto,
+    /// [`ReadableStore::get_into_buffer`].
+    GetIntoBuffer,
     /// [`WritableStore::set`].
     Set,
     /// [`WritableStore::set_vectored`].
@@ -38,11 +40,12 @@ pub enum StoreMethod {
 
 impl StoreMethod {
     /// Every method, in the order of declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Get,
         Self::Size,
         Self::GetRanges,
         Self::GetInto,
+        Self::GetIntoBuffer,
         Self::Set,
         Self::SetVectored,
         Self::Erase,
@@ -54,7 +57,7 @@ impl StoreMethod {
     /// Whether the method reads values or their sizes.
     #[must_use]
     pub fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::Size | Self::GetRanges | Self::GetInto)
+        matches!(self, Self::Get | Self::Size | Self::GetRanges | Self::GetInto | Self::GetIntoBuffer)
     }
 
     /// Whether the method changes what is stored.
@@ -87,7 +90,7 @@ struct Counter {
 
 /// What a [`Metrics`] store has counted; clones share the counters.
 #[derive(Clone, Debug, Default)]
-pub struct MetricsHandle(Arc<[Counter; 10]>);
+pub struct MetricsHandle(Arc<[Counter; 11]>);
 
 impl MetricsHandle {
     fn count<T>(
@@ -134,7 +137,7 @@ impl MetricsHandle {
 
 /// The counts of all methods at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetricsSnapshot([MethodCount; 10]);
+pub struct MetricsSnapshot([MethodCount; 11]);
 
 impl MetricsSnapshot {
     /// The counts of one method.
@@ -259,6 +262,22 @@ impl<S: Store> ReadableStore for Metrics<S> {
         let result = self.inner.get_into(key, range, dst);
         self.counters.count(StoreMethod::GetInto, 1, result, |read| read.unwrap_or(0))
     }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let result = self.inner.get_into_buffer(key, range, dst, device, queue);
+        self.counters.count(StoreMethod::GetIntoBuffer, 1, result, |read| read.unwrap_or(0))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
+    }
 }
 
 impl<S: Store> Metrics<S> {
@@ -351,6 +370,22 @@ impl<S: AsyncStore> AsyncReadableStore for Metrics<S> {
         let (dst, result) = self.inner.get_into(key, range, dst).await;
         let length = |read: &Option<usize>| read.unwrap_or(0);
         (dst, self.counters.count(StoreMethod::GetInto, 1, result, length))
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        let result = self.inner.get_into_buffer(key, range, dst, device, queue).await;
+        self.counters.count(StoreMethod::GetIntoBuffer, 1, result, |read| read.unwrap_or(0))
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
     }
 }
 

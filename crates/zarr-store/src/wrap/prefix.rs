@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use zarr_store_api::{
-    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore,
-    Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
 };
 
 use super::{not_listable, not_writable};
@@ -85,6 +85,21 @@ impl<S: Store> ReadableStore for Prefix<S> {
 
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         self.inner.get_into(&self.down(key)?, range, dst)
+    }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.inner.get_into_buffer(&self.down(key)?, range, dst, device, queue)
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
     }
 }
 
@@ -169,6 +184,21 @@ impl<S: AsyncStore> AsyncReadableStore for Prefix<S> {
             Ok(key) => self.inner.get_into(&key, range, dst).await,
             Err(error) => (dst, Err(error)),
         }
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.inner.get_into_buffer(&self.down(key)?, range, dst, device, queue).await
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use zarr_store_api::{
-    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, ListableStore,
-    ReadableStore, Store, StoreError, StoreKey, WritableStore, async_trait,
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
+    DeviceId, ListableStore, Queue, ReadableStore, Store, StoreError, StoreKey, WritableStore, async_trait,
 };
 
 /// A store without its writing half: `as_writable` answers `None`.
@@ -50,6 +50,21 @@ impl<S: Store> ReadableStore for ReadOnly<S> {
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         self.0.get_into(key, range, dst)
     }
+
+    fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.0.get_into_buffer(key, range, dst, device, queue)
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.0.reads_to_device(device)
+    }
 }
 
 impl<S: Store> Store for ReadOnly<S> {
@@ -91,6 +106,21 @@ impl<S: AsyncStore> AsyncReadableStore for ReadOnly<S> {
         dst: Box<dyn Destination>,
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
         self.0.get_into(key, range, dst).await
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.0.get_into_buffer(key, range, dst, device, queue).await
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.0.reads_to_device(device)
     }
 }
 
