@@ -4,7 +4,7 @@
 //! runs both sides, and holds what came out against the support tables: a case outside of a table is a declared skip,
 //! a case inside that fails is a failure, and so is a table that excludes a case that works.
 
-mod python;
+pub(crate) mod python;
 mod report;
 
 use std::ffi::OsStr;
@@ -175,7 +175,7 @@ fn our_step(ours: &Path, paths: &Paths, action: &str, arrays: &Path, report: &Pa
     step(Command::new(ours).arg(action).arg(&paths.cases).arg(arrays).arg(report))
 }
 
-fn step(command: &mut Command) -> Result<()> {
+pub(crate) fn step(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|e| format!("{command:?}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 mod api;
+mod bench_peers;
 mod deps;
 mod fuzz;
 mod interop;
@@ -15,6 +16,8 @@ const USAGE: &str = "usage: cargo xtask <task>
 
 tasks:
   check-deps                    check which crate depends on what
+  bench-peers [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--record] [--runs FILE]
+                                measure reading and writing beside zarrs and tensorstore
   api [--check]                 list the public items of the contract crates in ci/api, or compare
   fuzz [--seconds N] [--target T] [--seeds]
                                 fuzz every target, or one, for N seconds each; or make the seeds anew
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
             [flag] if flag == "--check" => api::run(&workspace_root(), true),
             _ => Err(USAGE.into()),
         },
+        "bench-peers" => bench_peers::run(&workspace_root(), rest),
         "fuzz" => fuzz::run(&workspace_root(), rest),
         "interop" => interop::run(rest),
         _ => Err(USAGE.into()),

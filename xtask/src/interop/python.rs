@@ -12,14 +12,22 @@ const MINORS: [u32; 2] = [12, 13];
 /// What fetches an interpreter where the machine has none.
 const UV: &str = "uv==0.13.8";
 
-/// The interpreter of `target/interop-venv`, made where it is absent or was made from other pins.
+/// The interpreter of the environment of the interop peers, made where it is absent or was made from other pins.
+///
+/// # Errors
+/// As [`environment_of`].
+pub(crate) fn environment(root: &Path) -> Result<PathBuf> {
+    environment_of(root, "interop-venv", "ci/interop/requirements.txt")
+}
+
+/// The interpreter of the environment `name` in `target/`, made where it is absent or was made from other pins.
 ///
 /// # Errors
 /// When there is no interpreter of a fitting version and none can be fetched, or the packages do not install.
-pub(crate) fn environment(root: &Path) -> Result<PathBuf> {
-    let venv = root.join("target/interop-venv");
+pub(crate) fn environment_of(root: &Path, name: &str, requirements: &str) -> Result<PathBuf> {
+    let venv = root.join("target").join(name);
     let python = venv.join("bin/python");
-    let requirements = root.join("ci/interop/requirements.txt");
+    let requirements = root.join(requirements);
     let pins = fs::read_to_string(&requirements)?;
     let stamp = venv.join("pins");
     if python.exists() && fs::read_to_string(&stamp).is_ok_and(|made| made == pins) {

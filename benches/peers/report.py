@@ -1,0 +1,149 @@
+"""From runs to a table, with what is asked of each line and whether it holds."""
+
+import collections
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+from variants import MODES, VARIANTS
+
+# Beside the faster peer: never slower; here, faster by half, or as fast as decoding alone allows.
+ASKED = 1.5
+OF_FLOOR = 0.9
+# Memory of a full read, over its output.
+PEAK = 64 << 20
+
+
+def asked(variant, mode):
+    hard = "gzip" in variant or "small" in variant or mode in ("read_inner", "read_box")
+    return ASKED if hard else 1.0
+
+
+def floor_threads(variant, mode):
+    """One chunk at a time is decoded by one thread, unless it is a shard."""
+    one = mode == "read_inner" or (mode == "read_chunks" and VARIANTS[variant][2] is None)
+    return 1 if one else 2
+
+
+def interval(values, rng):
+    values = np.asarray(values)
+    picks = rng.integers(0, len(values), (10_000, len(values)))
+    return [float(x) for x in np.percentile(np.median(values[picks], axis=1), [2.5, 97.5])]
+
+
+def compare(walls, over, rng):
+    """How many times as long as ours: median, and interval."""
+    ratios = [walls[over][number] / ours for number, ours in walls["ours"].items() if number in walls[over]]
+    return (float(np.median(ratios)), interval(ratios, rng)) if ratios else None
+
+
+def line_of(variant, mode, runs, rng):
+    walls = collections.defaultdict(dict)
+    for run in runs:
+        walls[run["peer"]][run["round"]] = run["wall"]
+    bytes_read = {run["peer"]: run["n"] for run in runs}
+    result = {
+        "variant": variant,
+        "mode": mode,
+        "rounds": len(walls["ours"]),
+        "noisy": sum(run["noisy"] for run in runs),
+        "runs": len(runs),
+        "gb_per_s": {peer: round(bytes_read[peer] / float(np.median(list(of.values()))) / 1e9, 3) for peer, of in walls.items()},
+        "peak_bytes": {run["peer"]: run["rss"] for run in runs if "rss" in run},
+        "output_bytes": bytes_read["ours"],
+    }
+    for run in runs:
+        if "rss" in run:
+            result["peak_bytes"][run["peer"]] = max(result["peak_bytes"][run["peer"]], run["rss"])
+    ratios = {peer: compare(walls, peer, rng) for peer in walls if peer != "ours"}
+    result["ratio"] = {peer: {"median": round(r[0], 3), "low": round(r[1][0], 3), "high": round(r[1][1], 3)} for peer, r in ratios.items() if r}
+    peers = {peer: ratio for peer, ratio in result["ratio"].items() if not peer.startswith("floor-")}
+    floor = result["ratio"].get(f"floor-{floor_threads(variant, mode)}")
+    if peers:
+        faster = min(peers, key=lambda peer: peers[peer]["median"])
+        best, need = peers[faster], asked(variant, mode)
+        near_floor = need > 1 and floor is not None and best["median"] >= 1 and floor["median"] >= OF_FLOOR
+        if best["low"] >= need or (near_floor and best["low"] >= 1 and floor["low"] >= OF_FLOOR):
+            verdict = "holds"
+        elif best["median"] >= need or near_floor:
+            verdict = "holds, within noise"
+        else:
+            verdict = "FALLS SHORT"
+        result |= {"faster_peer": faster, "asked": need, "verdict": verdict}
+    if mode == "read_all":
+        over = result["peak_bytes"]["ours"] - result["output_bytes"]
+        result["memory"] = {"over_output": over, "holds": over <= PEAK}
+    return result
+
+
+def report(lines):
+    about = lines[0]["about"]
+    grouped = collections.defaultdict(list)
+    for line in lines[1:]:
+        grouped[line["mode"], line["variant"]].append(line)
+    rng = np.random.default_rng(11)
+    order = sorted(grouped, key=lambda key: (MODES.index(key[0]), list(VARIANTS).index(key[1])))
+    results = [line_of(variant, mode, grouped[mode, variant], rng) for mode, variant in order]
+    return render(about, results), {"about": about, "results": results}
+
+
+def render(about, results):
+    text = ["# CPU: this project beside zarrs and tensorstore", ""]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    text += [
+        f"{about['date']}, commit {about['commit'][:12]}{' with changes' if about['changed_since'] else ''}. {about['processor']}, "
+        f"{about['processors']} processors, {about['memory_gib']} GiB; Linux {about['kernel']}, huge pages {about['huge_pages']}.",
+        f"{versions}.",
+        "",
+        "Decoded bytes, GB/s (10^9), medians; page cache warm, every run its own process; writes go to "
+        f"{about['writes_go_to']}. *Ratio*: the time of the faster peer over ours in the same round, median and 95% interval of it. "
+        "*Of decoding*: the time of decoding alone (field library, warm memory, as many threads) over ours.",
+    ]
+    if about["scale"] != "full":
+        text += ["", "**Small arrays: a check of the harness, not a measurement.**"]
+    for mode in MODES:
+        rows = [result for result in results if result["mode"] == mode]
+        if not rows:
+            continue
+        text += ["", f"## {mode}", ""]
+        if mode == "read_all_into":
+            text += ["| variant | ours |", "|---|---|"]
+            text += [f"| {row['variant']} | {row['gb_per_s']['ours']:.2f} |" for row in rows]
+            continue
+        text += [
+            "| variant | ours | zarrs | tensorstore | decoding alone, 1 / 2 threads | ratio to the faster | of decoding | asked | verdict | noisy runs |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for row in rows:
+            text.append(table_row(row, mode))
+        if mode == "read_all":
+            text += ["", "Peak memory of the process over the output, MiB:", "", "| variant | ours | zarrs | tensorstore | at most |", "|---|---|---|---|---|"]
+            for row in rows:
+                over = {peer: (peak - row["output_bytes"]) / 2**20 for peer, peak in row["peak_bytes"].items()}
+                cells = " | ".join(f"{over[peer]:.0f}" if peer in over else "" for peer in ("ours", "zarrs", "tensorstore"))
+                text.append(f"| {row['variant']} | {cells} | {PEAK >> 20}{'' if row['memory']['holds'] else ' EXCEEDED'} |")
+    return "\n".join(text) + "\n"
+
+
+def table_row(row, mode):
+    speed, ratio = row["gb_per_s"], row["ratio"]
+
+    def of(peer):
+        cell = f"{speed[peer]:.2f}" if peer in speed else ""
+        return f"{cell}, cached {speed[peer + '-cached']:.2f}" if peer + "-cached" in speed else cell
+
+    floors = " / ".join(f"{speed[name]:.2f}" for name in ("floor-1", "floor-2") if name in speed)
+    threads = floor_threads(row["variant"], mode)
+    floor = ratio.get(f"floor-{threads}")
+    share = f"{100 * floor['median']:.0f}% of {threads}" if floor else ""
+    best = ratio.get(row.get("faster_peer"))
+    best = f"{best['median']:.2f} [{best['low']:.2f}, {best['high']:.2f}] {row['faster_peer']}" if best else ""
+    cells = [row["variant"], f"**{speed['ours']:.2f}**", of("zarrs"), of("tensorstore"), floors, best, share]
+    cells += [str(row.get("asked", "")), row.get("verdict", ""), f"{row['noisy']} of {row['runs']}"]
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    print(report([json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines()])[0])

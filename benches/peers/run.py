@@ -1,0 +1,298 @@
+"""Measures this project beside zarrs and tensorstore, in pairs, and says what came out.
+
+run.py --data DIR --drivers DIR [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--runs FILE] [--record DIR]
+
+A *round* runs every peer once, each in its own process, starting with another peer each time; the page cache is warm. The ratio of a peer is
+its time over ours, for each round; its median is given with a 95% interval (bootstrap). A run during which other programs used the
+processors is done again, and marked when that does not help. Every run is a line of `--runs`; what is complete there is not measured again.
+"""
+
+import argparse
+import datetime
+import json
+import mmap
+import os
+import pathlib
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from report import report
+from variants import MODES, VARIANTS, applies, metadata
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PATIENCE = 60.0
+
+
+def peers_of(mode):
+    if mode == "read_all_into":
+        return ["ours"]
+    peers = ["ours", "zarrs", "tensorstore"]
+    if mode in ("read_inner", "read_box"):
+        peers += ["zarrs-cached", "tensorstore-cached"]
+    return peers
+
+
+def floors_of(mode):
+    return {"read_all": [1, 2], "read_chunks": [1, 2], "read_inner": [1], "read_box": [1, 2]}.get(mode, [])
+
+
+def work_of(variant, mode, small):
+    """The calls of a mode: the same for every peer. The seed is fixed."""
+    document = metadata(variant, small)
+    shape = document["shape"]
+    chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
+    rng = np.random.default_rng(7)
+    if mode in ("read_chunks", "read_inner"):
+        size = VARIANTS[variant][2] if mode == "read_inner" else chunk
+        counts = [-(-length // step) for length, step in zip(shape, size)]
+        work = []
+        for index in np.ndindex(*counts):
+            start = [i * step for i, step in zip(index, size)]
+            work.append({"start": start, "shape": [min(n, s - o) for n, s, o in zip(size, shape, start)], "chunk": list(index)})
+        if mode == "read_inner":
+            work = [work[number] for number in rng.permutation(len(work))]
+        return work
+    if mode == "read_box":
+        # Each box lies over a corner or an edge of shards, somewhere.
+        size = {3: [90, 150, 150], 4: [6, 3, 300, 500]}[len(shape)]
+        size = [min(n, s) for n, s in zip(size, shape)]
+        work = []
+        for _ in range(48):
+            start = []
+            for n, s, step in zip(size, shape, chunk):
+                edge = int(rng.integers(1, max(2, s // step))) * step
+                start.append(int(np.clip(edge - rng.integers(1, max(2, n)), 0, s - n)))
+            work.append({"start": start, "shape": size, "chunk": []})
+        return work
+    return None
+
+
+def machine_seconds():
+    """Busy and stolen seconds of all processors."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _, _, irq, soft, steal = (int(part) for part in stat.readline().split()[1:9])
+    tick = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + soft) / tick, steal / tick
+
+
+def children_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def wait_for_quiet(patience):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        before = machine_seconds()[0]
+        time.sleep(0.3)
+        if machine_seconds()[0] - before < 0.06:
+            return
+
+
+def warm(path):
+    """Brings files into the page cache."""
+    buffer = bytearray(1 << 20)
+    for file in [path] if path.is_file() else path.rglob("*"):
+        if file.is_file():
+            with open(file, "rb", buffering=0) as handle:
+                while handle.readinto(buffer):
+                    pass
+
+
+def touch_memory(length):
+    """A virtual machine gives freed memory back to its host, and the next process would pay for that."""
+    with mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        np.frombuffer(memory, np.uint8)[::4096] = 1
+
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.data = pathlib.Path(args.data)
+        self.drivers = pathlib.Path(args.drivers)
+        shm = pathlib.Path("/dev/shm")
+        room = shutil.disk_usage(shm).free if shm.is_dir() else 0
+        self.on_tmpfs = room > 4 << 30
+        self.scratch = (shm if self.on_tmpfs else self.data) / f"zarr-peers-{os.getpid()}"
+        self.patience = 0 if args.quick else PATIENCE
+
+    def command(self, peer, mode, variant, work, verify):
+        path = self.data / f"{variant}.zarr"
+        if peer.startswith("floor-"):
+            command = [str(self.drivers / "floor"), peer.removeprefix("floor-"), str(path), "--repeat", "1"]
+            return command + (["--work", str(work)] if mode == "read_box" else [])
+        if mode == "write_all":
+            path = self.scratch / "out.zarr"
+        name, _, setup = peer.partition("-")
+        driver = {
+            "ours": [self.drivers / "peer-ours"],
+            "zarrs": [self.drivers / "peer-zarrs"],
+            "tensorstore": [sys.executable, "-B", HERE / "tensorstore_driver.py"],
+        }[name]
+        command = [*map(str, driver), mode, str(path), "--source", str(self.data / f"{VARIANTS[variant][0]}.bin")]
+        if setup:
+            command += ["--setup", setup]
+        if work:
+            command += ["--work", str(work)]
+        return command + (["--verify"] if verify else [])
+
+    def once(self, peer, mode, variant, work, verify=False):
+        if mode == "write_all":
+            shutil.rmtree(self.scratch / "out.zarr", ignore_errors=True)
+            (self.scratch / "out.zarr").mkdir(parents=True)
+            (self.scratch / "out.zarr/zarr.json").write_text(json.dumps(metadata(variant, self.args.small)))
+        if not verify:
+            touch_memory(64 << 20 if self.args.small else 5 << 29)
+            wait_for_quiet(self.patience)
+        began, (busy, steal), ours = time.monotonic(), machine_seconds(), children_seconds()
+        done = subprocess.run(self.command(peer, mode, variant, work, verify), capture_output=True, text=True, timeout=1800)
+        took = time.monotonic() - began
+        busy_after, steal_after = machine_seconds()
+        if done.returncode:
+            raise SystemExit(f"{peer} {mode} {variant}: {done.stderr.strip()[-2000:]}")
+        answer = json.loads(done.stdout)
+        answer["others"] = round(busy_after - busy - (children_seconds() - ours), 3)
+        answer["steal"] = round(steal_after - steal, 3)
+        answer["noisy"] = max(answer["others"], answer["steal"]) > 0.10 + 0.05 * took
+        return answer
+
+    def verify(self, peer, mode, variant, work):
+        """Every byte, once, before anything is measured."""
+        self.once(peer, mode, variant, work, verify=True)
+        if mode == "write_all":
+            # Read back by another implementation than the one that wrote.
+            reader = "tensorstore" if peer == "ours" else "ours"
+            command = self.command(reader, "read_all", variant, None, True)
+            command[command.index("read_all") + 1] = str(self.scratch / "out.zarr")
+            subprocess.run(command, check=True, capture_output=True)
+
+    def measure(self, mode, variant, done, runs):
+        args = self.args
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        work, items = None, work_of(variant, mode, args.small)
+        if items is not None:
+            work = self.scratch / "work.json"
+            work.write_text(json.dumps(items))
+        warm(self.data / f"{variant}.zarr")
+        warm(self.data / f"{VARIANTS[variant][0]}.bin")
+        peers = [peer for peer in peers_of(mode) if peer.partition("-")[0] in args.peers]
+        if not args.no_verify and not done:
+            for peer in peers:
+                self.verify(peer, mode, variant, work)
+        peers += [f"floor-{threads}" for threads in floors_of(mode) if "floor" in args.peers]
+        for number in range(done, args.pairs):
+            turn = number % len(peers)
+            for peer in peers[turn:] + peers[:turn]:
+                for attempt in range(1 if args.quick else 4):
+                    answer = self.once(peer, mode, variant, work)
+                    if not answer["noisy"]:
+                        break
+                line = {"variant": variant, "mode": mode, "round": number, "peer": peer, "attempt": attempt, **answer}
+                runs.write(json.dumps(line) + "\n")
+            runs.flush()
+
+    def run(self):
+        args = self.args
+        path = pathlib.Path(args.runs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not lines:
+            lines = [{"about": about(self)}]
+            path.write_text(json.dumps(lines[0]) + "\n")
+        try:
+            with open(path, "a") as runs:
+                for variant in args.variants:
+                    for mode in args.modes:
+                        if not applies(variant, mode):
+                            continue
+                        rounds = {line["round"] for line in lines if line.get("variant") == variant and line.get("mode") == mode}
+                        done = max(rounds, default=-1) + 1
+                        if done >= args.pairs:
+                            continue
+                        print(f"{variant} {mode}", file=sys.stderr, flush=True)
+                        self.measure(mode, variant, done, runs)
+        finally:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def output(*command):
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def about(bench):
+    import tensorstore  # noqa: F401  (its version is asked for below)
+    from importlib.metadata import version
+
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    lock = (HERE / "Cargo.lock").read_text()
+    locked = dict(re.findall(r'name = "([^"]+)"\nversion = "([^"]+)"', lock))
+    changed = output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "benches/peers")
+    return {
+        "date": datetime.date.today().isoformat(),
+        "commit": output("git", "rev-parse", "HEAD"),
+        "changed_since": bool(changed),
+        "processor": cpu,
+        "processors": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+        "kernel": platform.release(),
+        "huge_pages": thp.read_text().strip() if thp.exists() else "none",
+        "writes_go_to": "tmpfs" if bench.on_tmpfs else "a disk",
+        "scale": "small" if bench.args.small else "full",
+        "versions": {
+            "rustc": output("rustc", "--version"),
+            "zarrs": locked.get("zarrs"),
+            "mimalloc (crate)": locked.get("mimalloc"),
+            "libdeflate-sys": locked.get("libdeflate-sys"),
+            "zstd-sys": locked.get("zstd-sys"),
+            "blosc-src": locked.get("blosc-src"),
+            "tensorstore": version("tensorstore"),
+            "python": platform.python_version(),
+        },
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--drivers", required=True)
+    parser.add_argument("--runs", required=True)
+    parser.add_argument("--record")
+    parser.add_argument("--pairs", type=int)
+    parser.add_argument("--variants", type=lambda text: text.split(","), default=list(VARIANTS))
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=MODES)
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=["ours", "zarrs", "tensorstore", "floor"])
+    parser.add_argument("--quick", action="store_true", help="3 rounds, and no waiting for a quiet machine")
+    parser.add_argument("--small", action="store_true", help="small arrays: checks the harness, measures nothing")
+    parser.add_argument("--no-verify", action="store_true")
+    args = parser.parse_args()
+    args.pairs = args.pairs or (3 if args.quick else 11)
+    for name, known in (("variants", VARIANTS), ("modes", MODES)):
+        if unknown := set(getattr(args, name)) - set(known):
+            parser.error(f"no {name} {', '.join(unknown)}; there are {', '.join(known)}")
+    lines = Bench(args).run()
+    text, record = report(lines)
+    print(text)
+    if args.record:
+        folder = pathlib.Path(args.record)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"cpu-peers-{record['about']['date']}"
+        (folder / f"{name}.md").write_text(text)
+        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
