@@ -209,6 +209,16 @@ impl Buffer {
         Ok(HostWrite { buffer: self, pointer })
     }
 
+    /// As [`Buffer::host_write`], with a guard that owns its share of the allocation: for futures and threads that outlive the caller's borrow.
+    ///
+    /// # Errors
+    /// As [`Buffer::host_write`].
+    pub fn host_write_owned(&self) -> Result<OwnedHostWrite, BufferError> {
+        // The claim outlives this guard, in the one that owns.
+        let pointer = ManuallyDrop::new(self.host_write()?).pointer;
+        Ok(OwnedHostWrite { buffer: self.clone(), pointer })
+    }
+
     pub(crate) fn host_pointer(&self) -> Result<NonNull<u8>, BufferError> {
         let base = self.allocation.memory.host_pointer().ok_or_else(|| {
             BufferError::new(BufferErrorKind::NotHostVisible, "the host cannot dereference these bytes; copy them to the host")
@@ -303,6 +313,46 @@ impl Drop for HostWrite<'_> {
     }
 }
 
+/// Exclusive access of the host to a buffer's bytes, as [`HostWrite`], that keeps them alive.
+#[derive(Debug)]
+pub struct OwnedHostWrite {
+    buffer: Buffer,
+    pointer: NonNull<u8>,
+}
+
+// SAFETY: the guard owns exclusive access to plain bytes that any thread may use (contract of `Memory`).
+unsafe impl Send for OwnedHostWrite {}
+// SAFETY: `&OwnedHostWrite` gives only `&[u8]`.
+unsafe impl Sync for OwnedHostWrite {}
+
+impl Deref for OwnedHostWrite {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: valid and initialised by the contract of `Memory`; exclusive by the guard count of the allocation.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.buffer.len) }
+    }
+}
+
+impl DerefMut for OwnedHostWrite {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: valid and initialised by the contract of `Memory`; exclusive by the guard count of the allocation and `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.buffer.len) }
+    }
+}
+
+impl AsMut<[u8]> for OwnedHostWrite {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+impl Drop for OwnedHostWrite {
+    fn drop(&mut self) {
+        self.buffer.hazards().guards = 0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +368,25 @@ mod tests {
         assert_eq!(buffer.slice(0..2).unwrap().host_read().unwrap_err().kind, BufferErrorKind::Borrowed);
         drop(write);
         assert!(buffer.host_read().is_ok());
+    }
+
+    #[test]
+    fn an_owned_guard_goes_to_other_threads_and_keeps_the_bytes() {
+        let buffer = Buffer::from_vec(vec![0; 8]);
+        let mut guard = buffer.slice(2..4).unwrap().host_write_owned().unwrap();
+        assert_eq!(buffer.host_write_owned().unwrap_err().kind, BufferErrorKind::Borrowed);
+        let guard = std::thread::spawn(move || {
+            guard.as_mut().fill(7);
+            guard
+        });
+        let guard = guard.join().unwrap();
+        assert_eq!(buffer.host_read().unwrap_err().kind, BufferErrorKind::Borrowed);
+        drop(guard);
+        assert_eq!(&*buffer.host_read().unwrap(), &[0, 0, 7, 7, 0, 0, 0, 0]);
+        let mut last = buffer.host_write_owned().unwrap();
+        drop(buffer);
+        last.fill(1);
+        assert_eq!(*last, [1; 8]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ mod host;
 mod layout;
 mod tiles;
 
-pub use buffer::{Buffer, HostRead, HostWrite, Memory};
+pub use buffer::{Buffer, HostRead, HostWrite, Memory, OwnedHostWrite};
 pub use copy::{CopyAxis, Offsets, copy_axes, fill_axes};
 pub use device::{Device, DeviceId, DeviceKind, Queue, QueueId, Region};
 pub use error::{BufferError, BufferErrorKind};
