@@ -132,7 +132,7 @@ enum WantedAxis {
 pub fn plan(data: &[u8]) {
     let Ok(read) = Read::arbitrary(&mut Unstructured::new(data)) else { return };
     let axes: Vec<&Axis> = read.axes.iter().take(3).collect();
-    let shape: Vec<u64> = axes.iter().map(|axis| u64::from(axis.len % 12)).collect();
+    let shape: Vec<u64> = axes.iter().map(|axis| u64::from(axis.len % 8)).collect();
     let inner: Vec<u64> = axes.iter().map(|axis| u64::from(axis.inner % 5) + 1).collect();
     let outer: Vec<u64> = axes.iter().zip(&inner).map(|(axis, inner)| inner * (u64::from(axis.times % 3) + 1)).collect();
     let array = build(&shape, &inner, &outer, read.layout);
@@ -350,8 +350,10 @@ pub fn array(data: &[u8]) {
     }
     let whole = array.read(&Selection::all());
     let first = array.read(&Selection::Points(vec![vec![0]; array.shape().len()]));
-    if whole.is_ok() && !array.shape().contains(&0) {
-        first.expect("one element of an array that can be read");
+    // Where stored bytes are elements, only those asked for are read: a chunk of a wrong size may be found out by one read and not by the other.
+    if let (Ok(whole), Ok(first), Some(size)) = (whole, first, array.item_size()) {
+        let (whole, first) = (whole.as_bytes().unwrap_or_default(), first.as_bytes().unwrap_or_default());
+        assert_eq!(whole.get(..size), first.get(..size), "one element, and the same among all");
     }
     let _ = array.explain();
 }
