@@ -1,12 +1,16 @@
 //! `numcodecs.astype`: elements stored as another type.
 //!
-//! * Specification: the filter [`astype`](https://numcodecs.readthedocs.io/en/stable/filter/astype.html) of numcodecs, in version 2 by that id.
-//! * Configuration: `encode_dtype` and `decode_dtype`, numpy types of the stored and of the decoded elements; the latter defaults to the array's data type.
-//! * Data types: booleans, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64`, `complex128`; times as the integers they are.
+//! * Specification: the filter [`astype`](https://numcodecs.readthedocs.io/en/stable/filter/astype.html) of numcodecs, in version 2 by that
+//!   id.
+//! * Configuration: `encode_dtype` and `decode_dtype`, numpy types of the stored and of the decoded elements; the latter defaults to the
+//!   array's data type.
+//! * Data types: booleans, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64`, `complex128`; times as the integers they
+//!   are.
 //!
-//! Both ways elements are converted as numpy 2 does without checks: integers wrap around, floating point numbers lose their fraction or are rounded to
-//! the nearest, ties to even; complex numbers lose their imaginary part. Where C leaves the result undefined (NaN, or too large for the integer) it is
-//! what numpy gives on x86-64. The byte order in the types is left out: that of the stored bytes is the `bytes` codec's.
+//! Both ways elements are converted as numpy 2 does without checks: integers wrap around, floating point numbers lose their fraction or are
+//! rounded to the nearest, ties to even; complex numbers lose their imaginary part. Where C leaves the result undefined (NaN, or too large
+//! for the integer) it is what numpy gives on x86-64. The byte order in the types is left out: that of the stored bytes is the `bytes`
+//! codec's.
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

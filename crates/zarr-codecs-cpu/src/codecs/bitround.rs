@@ -1,18 +1,19 @@
 //! `bitround`: fewer significant bits, for better compression.
 //!
-//! * Specification: [zarr-extensions, bitround](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround); version 2: the filter
-//!   `bitround` of numcodecs. Also known by the deprecated name `numcodecs.bitround`.
-//! * Configuration: `keepbits`, the number of significant bits to keep: of the mantissa for floating point numbers, from the most significant set bit
-//!   for integers.
-//! * Data types: `float16`, `bfloat16`, `float32`, `float64` and the complex numbers of those; integers of 8 to 64 bits; `numpy.datetime64` and
-//!   `numpy.timedelta64`.
+//! * Specification: [zarr-extensions, bitround](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround); version 2:
+//!   the filter `bitround` of numcodecs. Also known by the deprecated name `numcodecs.bitround`.
+//! * Configuration: `keepbits`, the number of significant bits to keep: of the mantissa for floating point numbers, from the most
+//!   significant set bit for integers.
+//! * Data types: `float16`, `bfloat16`, `float32`, `float64` and the complex numbers of those; integers of 8 to 64 bits; `numpy.datetime64`
+//!   and `numpy.timedelta64`.
 //!
 //! Decoding changes nothing. Encoding rounds to the nearest, ties to even, bit for bit as numcodecs does, except:
 //! * NaN is left as it is. The arithmetic of numcodecs turns a NaN whose payload is cut off or carries over into infinity or -0.0.
 //! * `keepbits` beyond the width of the mantissa leaves the value as it is (as in zarrs; an error in numcodecs).
 //!
-//! The registry wants `keepbits` of at least 1; 0 is what numcodecs allows, and is accepted. Integers are rounded by magnitude, so that small negative
-//! numbers stay small (zarrs rounds the two's complement pattern); a value that would round beyond the data type is truncated instead.
+//! The registry wants `keepbits` of at least 1; 0 is what numcodecs allows, and is accepted. Integers are rounded by magnitude, so that
+//! small negative numbers stay small (zarrs rounds the two's complement pattern); a value that would round beyond the data type is
+//! truncated instead.
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

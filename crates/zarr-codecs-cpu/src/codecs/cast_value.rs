@@ -1,18 +1,19 @@
 //! `cast_value`: elements stored as another number type, by value.
 //!
 //! * Specification: [zarr-extensions, cast_value](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/cast_value).
-//! * Configuration: `data_type`, that of the stored elements; `rounding`: `"nearest-even"` (the default), `"towards-zero"`, `"towards-positive"`,
-//!   `"towards-negative"` or `"nearest-away"`; `out_of_range`: `"clamp"` or `"wrap"` (integers only), absent for an error; `scalar_map`: `encode` and
-//!   `decode`, lists of pairs of scalars.
+//! * Configuration: `data_type`, that of the stored elements; `rounding`: `"nearest-even"` (the default), `"towards-zero"`,
+//!   `"towards-positive"`, `"towards-negative"` or `"nearest-away"`; `out_of_range`: `"clamp"` or `"wrap"` (integers only), absent for an
+//!   error; `scalar_map`: `encode` and `decode`, lists of pairs of scalars.
 //! * Data types: integers and floating point numbers of any width, both sides.
 //!
-//! Both ways, each element is taken by the first of: the scalar map, by value, the first pair that matches (NaN matches every NaN, zero both zeros); its own
-//! value, where the other type holds it; its value rounded; `out_of_range` applied to the rounded value. Otherwise it is an error. Rounding
-//! towards zero does not bring a value of 1e39 into the range of `float32`: the exponent counts as unbounded in rounding, as in zarr-python's
-//! implementation. Clamping gives infinity where the type has one. NaN and infinity are errors where the type has none, clamped or not.
+//! Both ways, each element is taken by the first of: the scalar map, by value, the first pair that matches (NaN matches every NaN, zero
+//! both zeros); its own value, where the other type holds it; its value rounded; `out_of_range` applied to the rounded value. Otherwise it
+//! is an error. Rounding towards zero does not bring a value of 1e39 into the range of `float32`: the exponent counts as unbounded in
+//! rounding, as in zarr-python's implementation. Clamping gives infinity where the type has one. NaN and infinity are errors where the type
+//! has none, clamped or not.
 //!
-//! The fill value is cast like an element, and must be castable back; it may lose digits on the way. (The specification wants it to survive the round trip;
-//! neither zarr-python nor zarrs checks, and most fill values behind a `scale_offset` would not.)
+//! The fill value is cast like an element, and must be castable back; it may lose digits on the way. (The specification wants it to survive
+//! the round trip; neither zarr-python nor zarrs checks, and most fill values behind a `scale_offset` would not.)
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

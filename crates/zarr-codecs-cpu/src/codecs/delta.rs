@@ -1,13 +1,15 @@
 //! `numcodecs.delta`: the differences of neighbours.
 //!
-//! * Specification: the filter [`delta`](https://numcodecs.readthedocs.io/en/stable/filter/delta.html) of numcodecs, in version 2 by that id.
-//! * Configuration: `dtype`, the numpy type of the elements, which defaults to the array's data type; `astype`, that of the stored differences, which defaults
-//!   to `dtype`.
+//! * Specification: the filter [`delta`](https://numcodecs.readthedocs.io/en/stable/filter/delta.html) of numcodecs, in version 2 by that
+//!   id.
+//! * Configuration: `dtype`, the numpy type of the elements, which defaults to the array's data type; `astype`, that of the stored
+//!   differences, which defaults to `dtype`.
 //! * Data types: integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64`, `complex128`; times as the integers they are.
 //!
-//! The chunk is taken flat, in C order. The first element is stored as it is, every other as its difference from the one before, computed in `dtype` (integers
-//! wrap around) and then converted to `astype` without checks. Decoding sums up in the type that numpy computes with for `dtype` and `astype`, and converts each
-//! sum to `dtype`. Differences of floating point numbers are rounded, so that decoding gives the original only nearly, as in numcodecs.
+//! The chunk is taken flat, in C order. The first element is stored as it is, every other as its difference from the one before, computed
+//! in `dtype` (integers wrap around) and then converted to `astype` without checks. Decoding sums up in the type that numpy computes with
+//! for `dtype` and `astype`, and converts each sum to `dtype`. Differences of floating point numbers are rounded, so that decoding gives
+//! the original only nearly, as in numcodecs.
 //!
 //! A first element that an integer `astype` does not hold is an error, as with the numpy of today; nothing behind it could be decoded.
 //!

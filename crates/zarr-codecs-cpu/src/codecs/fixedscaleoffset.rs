@@ -1,16 +1,17 @@
 //! `numcodecs.fixedscaleoffset`: numbers shifted, scaled and rounded.
 //!
-//! * Specification: the filter [`fixedscaleoffset`](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html) of numcodecs, in version 2 by that
-//!   id; described in [zarr-extensions, scale_offset](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset), which supersedes it.
-//! * Configuration: `offset` and `scale`, numbers; `dtype`, the numpy type of the elements, which defaults to the array's data type; `astype`, that of the
-//!   stored elements, which defaults to `dtype`.
+//! * Specification: the filter [`fixedscaleoffset`](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html) of numcodecs,
+//!   in version 2 by that id; described in [zarr-extensions,
+//!   scale_offset](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset), which supersedes it.
+//! * Configuration: `offset` and `scale`, numbers; `dtype`, the numpy type of the elements, which defaults to the array's data type;
+//!   `astype`, that of the stored elements, which defaults to `dtype`.
 //! * Data types: booleans, integers of 8 to 64 bits, `float16`, `float32`, `float64`.
 //!
-//! Encoding gives `round((x - offset) * scale)`, ties to even, converted to `astype` without checks; decoding gives `x / scale + offset`, converted to
-//! `dtype` without checks. Each step is computed in the type in which numpy 2 computes it: floating point numbers in their own type; integers in
-//! their own, wrapping around, for as long as `offset` and `scale` are written as integers, else in double precision; divisions of integers in
-//! double precision. Encoding integers with an integer `offset` or `scale` that their type cannot hold is an error, as in numpy 2. Conversions are
-//! those of [`super::astype`].
+//! Encoding gives `round((x - offset) * scale)`, ties to even, converted to `astype` without checks; decoding gives `x / scale + offset`,
+//! converted to `dtype` without checks. Each step is computed in the type in which numpy 2 computes it: floating point numbers in their own
+//! type; integers in their own, wrapping around, for as long as `offset` and `scale` are written as integers, else in double precision;
+//! divisions of integers in double precision. Encoding integers with an integer `offset` or `scale` that their type cannot hold is an
+//! error, as in numpy 2. Conversions are those of [`super::astype`].
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

@@ -4,15 +4,20 @@ use zarr_codec_api::HostProvider;
 
 #[cfg(feature = "adler32")]
 pub mod adler32;
+pub mod astype;
+pub mod bitround;
 #[cfg(feature = "blosc")]
 pub mod blosc;
 pub mod bytes;
 #[cfg(feature = "bz2")]
 pub mod bz2;
+pub mod cast_value;
 #[cfg(feature = "crc32")]
 pub mod crc32;
 #[cfg(feature = "crc32c")]
 pub mod crc32c;
+pub mod delta;
+pub mod fixedscaleoffset;
 pub mod fletcher32;
 #[cfg(feature = "gzip")]
 pub mod gzip;
@@ -21,27 +26,23 @@ pub mod jenkins_lookup3;
 pub mod lz4;
 #[cfg(feature = "lzma")]
 pub mod lzma;
-pub mod shuffle;
-pub mod transpose;
-#[cfg(feature = "zlib")]
-pub mod zlib;
-#[cfg(feature = "zstd")]
-pub mod zstd;
-pub mod astype;
-pub mod bitround;
-pub mod cast_value;
-pub mod delta;
-pub mod fixedscaleoffset;
 pub mod packbits;
 #[cfg(feature = "pcodec")]
 pub mod pcodec;
 pub mod quantize;
 pub mod reshape;
 pub mod scale_offset;
+pub mod shuffle;
+pub mod transpose;
+mod vlen;
 pub mod vlen_array;
 pub mod vlen_bytes;
 pub mod vlen_utf8;
-mod vlen;
+pub mod zfp;
+#[cfg(feature = "zlib")]
+pub mod zlib;
+#[cfg(feature = "zstd")]
+pub mod zstd;
 
 /// Adds every codec that was compiled in.
 pub(crate) fn register(provider: HostProvider) -> HostProvider {
@@ -85,6 +86,7 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         vlen_array::register,
         vlen_bytes::register,
         vlen_utf8::register,
+        zfp::register,
     ];
     codecs.iter().fold(provider, |provider, register| register(provider))
 }

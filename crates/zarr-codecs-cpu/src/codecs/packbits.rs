@@ -1,24 +1,26 @@
 //! `packbits`: elements of any number of bits, without gaps; and `numcodecs.packbits`, for booleans.
 //!
 //! # `packbits`
-//! * Specification: [zarr-extensions, packbits](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits). An array→bytes codec.
-//! * Configuration, all optional: `padding_encoding`, where the number of padding bits is written: `"none"` (the default), `"first_byte"` or `"last_byte"`;
-//!   `first_bit` and `last_bit`, the bits of each component to store, 0 being the least significant (all by default).
+//! * Specification: [zarr-extensions, packbits](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits). An
+//!   array→bytes codec.
+//! * Configuration, all optional: `padding_encoding`, where the number of padding bits is written: `"none"` (the default), `"first_byte"`
+//!   or `"last_byte"`; `first_bit` and `last_bit`, the bits of each component to store, 0 being the least significant (all by default).
 //! * Data types: booleans, integers and floating point numbers of any width, complex numbers, times.
 //!
-//! The first element takes the lowest bits of the first byte, as in zarrs and tensorstore. The registry says that `"first_byte"` is compatible with numcodecs; the bits
-//! of numcodecs are in the other order, so that `numcodecs.packbits` is a codec of its own here.
+//! The first element takes the lowest bits of the first byte, as in zarrs and tensorstore. The registry says that `"first_byte"` is
+//! compatible with numcodecs; the bits of numcodecs are in the other order, so that `numcodecs.packbits` is a codec of its own here.
 //!
-//! A padding count other than the one that the chunk's shape gives is an error; padding bits are ignored. A boolean whose byte is not zero is true.
+//! A padding count other than the one that the chunk's shape gives is an error; padding bits are ignored. A boolean whose byte is not zero
+//! is true.
 //!
 //! # `numcodecs.packbits`
-//! * Specification: the filter [`packbits`](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html) of numcodecs, in version 2 by that id. An
-//!   array→array codec: it gives a one-dimensional array of `uint8`.
+//! * Specification: the filter [`packbits`](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html) of numcodecs, in version 2 by
+//!   that id. An array→array codec: it gives a one-dimensional array of `uint8`.
 //! * Configuration: none.
 //! * Data type: `bool`.
 //!
-//! The first byte is the number of padding bits; the first element takes the highest bit of the second byte. A count other than the one that the
-//! chunk's shape gives is an error (numcodecs gives an array of another size, which fails later).
+//! The first byte is the number of padding bits; the first element takes the highest bit of the second byte. A count other than the one
+//! that the chunk's shape gives is an error (numcodecs gives an array of another size, which fails later).
 
 use serde::Deserialize;
 use zarr_codec_api::{ArrayRepresentation, ArrayToArray, ArrayToBytes, ByteLen, CodecError, HostProvider, Limits, SimpleCodec};

@@ -1,14 +1,15 @@
 //! `numcodecs.pcodec`: numbers compressed by [pco](https://github.com/pcodec/pcodec).
 //!
-//! * Specification: the codec [`pcodec`](https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html) of numcodecs, in version 2 by that id; an array→bytes codec.
-//!   The bytes are a standalone pco file.
-//! * Configuration, all optional: `level`, 0 to 12 (8); `mode_spec`: `"auto"` (the default) or `"classic"`; `delta_spec`: `"auto"` (the default), `"no_op"` (older:
-//!   `"none"`), `"try_consecutive"` or `"try_lookback"`; `delta_encoding_order`, 0 to 7, for `"try_consecutive"`, which it also turns `"auto"` into; `paging_spec`:
-//!   `"equal_pages_up_to"`; `equal_pages_up_to`, the most numbers to a page (262144).
+//! * Specification: the codec [`pcodec`](https://numcodecs.readthedocs.io/en/stable/compression/pcodec.html) of numcodecs, in version 2 by
+//!   that id; an array→bytes codec. The bytes are a standalone pco file.
+//! * Configuration, all optional: `level`, 0 to 12 (8); `mode_spec`: `"auto"` (the default) or `"classic"`; `delta_spec`: `"auto"` (the
+//!   default), `"no_op"` (older: `"none"`), `"try_consecutive"` or `"try_lookback"`; `delta_encoding_order`, 0 to 7, for
+//!   `"try_consecutive"`, which it also turns `"auto"` into; `paging_spec`: `"equal_pages_up_to"`; `equal_pages_up_to`, the most numbers to
+//!   a page (262144).
 //! * Data types: integers of 16 to 64 bits, `float16`, `float32`, `float64`; times as the integers they are.
 //!
-//! A file of another number type, or of more or fewer numbers than the chunk has, is an error, and so is a file that would have tables allocated that are larger than its
-//! own bytes or its numbers call for. Bytes behind the end of the file are an error.
+//! A file of another number type, or of more or fewer numbers than the chunk has, is an error, and so is a file that would have tables
+//! allocated that are larger than its own bytes or its numbers call for. Bytes behind the end of the file are an error.
 //!
 //! Feature `pcodec`; library: [`pco`].
 
@@ -243,7 +244,8 @@ fn decode_numbers<T: pco::data_types::Number>(encoded: &[u8], decoded: &mut [T])
     }
 }
 
-/// Looks ahead at the two tables whose size a chunk of a few bytes can claim: the dictionary, of up to 2^25 numbers, and the window of lookbacks, of up to 2^24.
+/// Looks ahead at the two tables whose size a chunk of a few bytes can claim: the dictionary, of up to 2^25 numbers, and the window of
+/// lookbacks, of up to 2^24.
 fn check_tables(chunk: &[u8], major: u8, size: usize, left: usize) -> Result<(), CodecError> {
     const TYPE_AND_COUNT: usize = 4 * 8;
     let number_bits = size.saturating_mul(8);

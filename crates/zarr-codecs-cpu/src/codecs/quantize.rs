@@ -1,12 +1,14 @@
 //! `numcodecs.quantize`: fewer decimal digits, for better compression.
 //!
-//! * Specification: the filter [`quantize`](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html) of numcodecs, in version 2 by that id.
-//! * Configuration: `digits`, the number of decimal digits behind the point to keep; `dtype`, the numpy type of the elements, which defaults to the array's
-//!   data type; `astype`, that of the stored elements, which defaults to `dtype`.
+//! * Specification: the filter [`quantize`](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html) of numcodecs, in version 2 by
+//!   that id.
+//! * Configuration: `digits`, the number of decimal digits behind the point to keep; `dtype`, the numpy type of the elements, which
+//!   defaults to the array's data type; `astype`, that of the stored elements, which defaults to `dtype`.
 //! * Data types: `float16`, `float32`, `float64`.
 //!
-//! Encoding rounds to multiples of the largest power of two that is not above `10^-digits`, ties to even, then converts to `astype`. All is computed in `dtype`: in
-//! `float16`, five digits make every value NaN, as in numcodecs. Decoding converts back, and changes nothing where the types are the same.
+//! Encoding rounds to multiples of the largest power of two that is not above `10^-digits`, ties to even, then converts to `astype`. All is
+//! computed in `dtype`: in `float16`, five digits make every value NaN, as in numcodecs. Decoding converts back, and changes nothing where
+//! the types are the same.
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

@@ -2,15 +2,17 @@
 //!
 //! # `reshape`
 //! * Specification: [zarr-extensions, reshape](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/reshape).
-//! * Configuration: `shape`, the new shape: per axis a length, or `-1` once for what is left, or a list of the old axes whose product it is.
+//! * Configuration: `shape`, the new shape: per axis a length, or `-1` once for what is left, or a list of the old axes whose product it
+//!   is.
 //! * Data types: all of fixed length.
 //!
-//! Lists of axes ascend over the whole shape, and an axis that is made of a list must lie in the new shape where its axes lie in the old one: the product of the lengths
-//! before it must be that of the old axes before the first of its list, and the same behind it. (The text of the registry speaks of
-//! `A_shape[input_dims[0]]` before it, where it means the axes up to that one.)
+//! Lists of axes ascend over the whole shape, and an axis that is made of a list must lie in the new shape where its axes lie in the old
+//! one: the product of the lengths before it must be that of the old axes before the first of its list, and the same behind it. (The text
+//! of the registry speaks of `A_shape[input_dims[0]]` before it, where it means the axes up to that one.)
 //!
 //! # `zarrs.squeeze`
-//! * Specification: the codec of that name of [zarrs](https://docs.rs/zarrs). Configuration: none. Where all axes have length 1, one is left.
+//! * Specification: the codec of that name of [zarrs](https://docs.rs/zarrs). Configuration: none. Where all axes have length 1, one is
+//!   left.
 
 use serde::Deserialize;
 use zarr_codec_api::{ArrayRepresentation, ArrayToArray, CodecError, HostProvider, SimpleCodec};

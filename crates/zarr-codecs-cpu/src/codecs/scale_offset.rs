@@ -6,9 +6,9 @@
 //!
 //! Encoding gives `(x - offset) * scale`, decoding `x / scale + offset`.
 //!
-//! Integers, as in zarr-python: a result beyond the data type is an error, and so is a quotient with a remainder; what comes before the result may go beyond
-//! the data type. Floating point numbers: every operation rounds to the nearest value of the data type, ties to even, and may give infinity or
-//! NaN; where the data type has no such value, that is an error.
+//! Integers, as in zarr-python: a result beyond the data type is an error, and so is a quotient with a remainder; what comes before the
+//! result may go beyond the data type. Floating point numbers: every operation rounds to the nearest value of the data type, ties to even,
+//! and may give infinity or NaN; where the data type has no such value, that is an error.
 
 use serde::Deserialize;
 use zarr_codec_api::{CodecError, HostProvider};

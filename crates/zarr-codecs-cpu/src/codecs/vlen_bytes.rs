@@ -1,7 +1,7 @@
 //! `vlen-bytes`: byte strings of any length.
 //!
-//! * Specification: [zarr-extensions, vlen-bytes](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes); version 2:
-//!   the filter `vlen-bytes` of numcodecs.
+//! * Specification: [zarr-extensions, vlen-bytes](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes); version
+//!   2: the filter `vlen-bytes` of numcodecs.
 //! * Configuration: none.
 //! * Data type: `bytes`.
 //!

@@ -1,7 +1,7 @@
 //! Numbers between their bytes and values that can be computed with: integers as `i64`, floating point numbers as `f64`, both exactly.
 //!
-//! The codecs that change values work on blocks of [`BLOCK`] numbers on the stack. Every number type converts into one of two forms and back, so
-//! that the conversions are as many as the types, not as their pairs. Unsigned 64-bit integers keep their bits in an `i64`.
+//! The codecs that change values work on blocks of [`BLOCK`] numbers on the stack. Every number type converts into one of two forms and
+//! back, so that the conversions are as many as the types, not as their pairs. Unsigned 64-bit integers keep their bits in an `i64`.
 
 mod float;
 mod numpy;

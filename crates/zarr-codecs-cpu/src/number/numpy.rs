@@ -14,8 +14,9 @@ pub(crate) struct Numpy {
 }
 
 impl Numpy {
-    /// Reads what `numpy.dtype` takes for the types that numcodecs computes with: `<i2`, `>f4`, `|u1`, `i8`, `float64`, `bool`, `?`, `<M8[ns]`.
-    /// The byte order is left out: elements in memory are in that of the machine, and the byte order in the store is the `bytes` codec's.
+    /// Reads what `numpy.dtype` takes for the types that numcodecs computes with: `<i2`, `>f4`, `|u1`, `i8`, `float64`, `bool`, `?`,
+    /// `<M8[ns]`. The byte order is left out: elements in memory are in that of the machine, and the byte order in the store is the `bytes`
+    /// codec's.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::of(named(text).or_else(|| {
             let code = text.strip_prefix(['<', '>', '|', '=']).unwrap_or(text);
