@@ -1,4 +1,4 @@
-"""Writes filters.json: what the reference implementations make of small arrays.
+"""Writes filters.json: what the reference implementations make of small arrays; and filter_chains.json: whole chunks by zarr-python.
 
     python3.12 -m venv /tmp/filters
     /tmp/filters/bin/pip install numpy==2.5.5 numcodecs==0.17.1 zarr==3.4.2 pcodec==1.1.0 zfpy==1.0.1 cast-value-rs==0.5.1 ml_dtypes==0.6.0
@@ -20,6 +20,8 @@ import ml_dtypes
 import numcodecs
 import numcodecs.vlen
 import numpy as np
+import zarr
+import zarr.codecs.numcodecs
 import zfpy
 from numcodecs import AsType, BitRound, Delta, FixedScaleOffset, PackBits, PCodec, Quantize
 from zarr.codecs.scale_offset import _decode, _encode
@@ -297,3 +299,52 @@ with open(path, "w") as file:
     file.write(",\n".join(json.dumps(case, separators=(",", ":")) for case in cases))
     file.write("\n]}\n")
 print(len(cases), "cases,", os.path.getsize(path), "bytes")
+
+# Whole chunks, in both versions
+chains = []
+
+
+def chain(values, **arguments):
+    store = zarr.storage.MemoryStore()
+    array = zarr.create_array(store, shape=values.shape, chunks=values.shape, dtype=values.dtype, **arguments)
+    array[...] = values
+    files = {key: value.to_bytes() for key, value in store._store_dict.items()}
+    metadata = next(json.loads(files[key]) for key in ("zarr.json", ".zarray") if key in files)
+    [chunk] = [value for key, value in files.items() if not key.startswith((".z", "zarr.json"))]
+    case = {"metadata": metadata, "chunk": base64.b64encode(chunk).decode()}
+    if values.dtype.kind == "T" or values.dtype == object:
+        case["strings"] = [str(value) for value in values.ravel()]
+    else:
+        back = array[...]
+        case["decoded"] = base64.b64encode(np.ascontiguousarray(back).astype(back.dtype.newbyteorder("<")).tobytes()).decode()
+    chains.append(case)
+
+
+v3 = zarr.codecs.numcodecs
+small = np.arange(12, dtype="i4").reshape(3, 4) * 7 - 20
+smooth = np.linspace(0, 9, 30).reshape(5, 6)
+chain(small.astype(">i4"), zarr_format=2, filters=[Delta(">i4", ">i2")], compressors=None)
+chain(small.astype("<i4"), zarr_format=2, filters=[Delta("<i4"), AsType("<i8", "<i4")], compressors=numcodecs.Zlib(), order="F")
+chain(smooth.astype(">f4"), zarr_format=2, filters=[FixedScaleOffset(3, 10, ">f4", "|u1")], compressors=None)
+chain(smooth, zarr_format=2, filters=[Quantize(2, "<f8", "<f4")], compressors=numcodecs.GZip())
+chain(smooth, zarr_format=2, filters=[BitRound(8), numcodecs.Shuffle(8)], compressors=numcodecs.Zstd())
+chain(small % 3 == 0, zarr_format=2, filters=[PackBits()], compressors=None)
+chain(small, zarr_format=2, compressors=PCodec(level=5))
+chain(smooth, zarr_format=2, compressors=numcodecs.ZFPY(mode=4, tolerance=0.01))
+chain(np.array(["", "zwölf", "x"], dtype=np.dtypes.StringDType()), zarr_format=2, compressors=numcodecs.Zstd())
+chain(small, filters=[v3.Delta(dtype="int32", astype="int16")], compressors=None)
+chain(smooth, filters=[v3.FixedScaleOffset(offset=3, scale=10, dtype="float64", astype="uint8")])
+chain(smooth, filters=[v3.BitRound(keepbits=8)], compressors=None)
+chain(small % 3 == 0, filters=[v3.PackBits()], compressors=None)
+chain(smooth, serializer=v3.PCodec(level=5), compressors=None)
+chain(smooth, serializer=v3.ZFPY(mode=2, rate=16), compressors=None)
+chain(smooth, filters=[zarr.codecs.ScaleOffset(offset=1.5, scale=100), zarr.codecs.CastValue(data_type="int16")], compressors=None)
+holes = np.where(smooth > 5, np.nan, smooth).astype("f4")
+marked = {"encode": [("NaN", 255)], "decode": [(255, "NaN")]}
+chain(holes, filters=[zarr.codecs.CastValue(data_type="uint8", rounding="towards-zero", scalar_map=marked)], fill_value=np.nan, compressors=None)
+chain(np.array(["a", "", "zwölf"], dtype=np.dtypes.StringDType()), compressors=None)
+
+path = os.path.join(os.path.dirname(path), "filter_chains.json")
+with open(path, "w") as file:
+    file.write("[\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in chains) + "\n]\n")
+print(len(chains), "chains,", os.path.getsize(path), "bytes")
