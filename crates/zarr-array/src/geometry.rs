@@ -191,8 +191,10 @@ impl Cuts {
     }
 
     fn cut_points(&self, shape: &[u64], count: usize, axes: &[Vec<u64>]) -> Result<Cut, ArrayError> {
+        // For each axis its part and the elements in it, and the places of the points in the output.
+        type Points = (Vec<Part>, Vec<Vec<u64>>, Vec<usize>);
         // One entry for each innermost chunk, known by its origin.
-        let mut groups: BTreeMap<Vec<u64>, (Vec<Part>, Vec<Vec<u64>>, Vec<usize>)> = BTreeMap::new();
+        let mut groups: BTreeMap<Vec<u64>, Points> = BTreeMap::new();
         for point in 0..count {
             let mut parts = Vec::with_capacity(axes.len());
             let mut elements = Vec::with_capacity(axes.len());

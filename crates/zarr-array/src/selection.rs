@@ -362,7 +362,7 @@ mod tests {
         let grid = ChunkGrid::regular([2]);
         assert!(Selection::axes([4.into()]).resolve(&[4], &grid).is_err());
         assert!(Selection::axes([(-5).into()]).resolve(&[4], &grid).is_err());
-        assert!(Selection::Blocks(vec![1..3]).resolve(&[4], &grid).is_err());
+        assert!(Selection::Blocks(std::iter::once(1..3).collect()).resolve(&[4], &grid).is_err());
         assert!(Selection::Points(vec![vec![0], vec![0]]).resolve(&[4], &grid).is_err());
         assert!(Selection::Mask(vec![true]).resolve(&[4], &grid).is_err());
     }

@@ -385,7 +385,7 @@ impl Pipeline {
     fn decode_elements(&self, part: &ChunkPart, encoded: &[u8], into: &mut [u8]) -> Result<(), ArrayError> {
         for leaf in self.plan.leaves(&part.node) {
             let layout = Layout::contiguous(&tile_lens(&leaf), self.layout.item_size)?;
-            let tiles = layout.shape.iter().map(|&len| zarr_buffer_api::AxisTiles::Ranges(vec![0..len])).collect();
+            let tiles = layout.shape.iter().map(|&len| zarr_buffer_api::AxisTiles::Ranges(std::iter::once(0..len).collect())).collect();
             let rank = layout.shape.len();
             let writer = zarr_buffer_api::TileWriter::new(into, layout, tiles)?;
             let mut tile = writer.claim(&vec![0; rank])?;

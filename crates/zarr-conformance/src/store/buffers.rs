@@ -46,27 +46,36 @@ fn places() -> Result<Vec<Place>, BufferError> {
         #[cfg(feature = "toy")]
         toy: None,
     }];
-    #[cfg(feature = "toy")]
-    {
-        use crate::toy::{OpaqueDevice, Schedule, ToyOptions, UnifiedDevice};
-        // Whoever does wait is found out, as nothing runs before.
-        let late = ToyOptions { schedule: Schedule::WhenWaitedFor, ..ToyOptions::default() };
-        let opaque = OpaqueDevice::with_options(0, late);
-        places.push(Place {
+    places.extend(toys()?);
+    Ok(places)
+}
+
+#[cfg(not(feature = "toy"))]
+fn toys() -> Result<[Place; 0], BufferError> {
+    Ok([])
+}
+
+#[cfg(feature = "toy")]
+fn toys() -> Result<[Place; 2], BufferError> {
+    use crate::toy::{OpaqueDevice, Schedule, ToyOptions, UnifiedDevice};
+    // Whoever does wait is found out, as nothing runs before.
+    let late = ToyOptions { schedule: Schedule::WhenWaitedFor, ..ToyOptions::default() };
+    let opaque = OpaqueDevice::with_options(0, late);
+    let unified = UnifiedDevice::with_options(1, late);
+    Ok([
+        Place {
             name: "opaque memory",
             queue: opaque.create_queue()?,
             device: Arc::clone(&opaque) as Arc<dyn Device>,
             toy: Some(Toy::Opaque(opaque)),
-        });
-        let unified = UnifiedDevice::with_options(1, late);
-        places.push(Place {
+        },
+        Place {
             name: "unified memory",
             queue: unified.create_queue()?,
             device: Arc::clone(&unified) as Arc<dyn Device>,
             toy: Some(Toy::Unified(unified)),
-        });
-    }
-    Ok(places)
+        },
+    ])
 }
 
 impl Place {
