@@ -13,6 +13,8 @@ use crate::element::{Element, check_type};
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking};
+use crate::selection::Resolved;
+use crate::shard_index::IndexCache;
 use crate::storage::{Storage, block_on};
 use crate::variable::VariableSink;
 use crate::write::{Data, Empty, OwnedData, write_async, write_blocking};
@@ -31,6 +33,7 @@ pub struct Array {
     pub(crate) chunks: Arc<Chunks>,
     keys: ChunkKeys,
     options: Options,
+    indexes: Option<Arc<IndexCache>>,
 }
 
 impl Array {
@@ -99,6 +102,7 @@ impl Array {
             chunks: Arc::new(chunks),
             keys,
             options: options.clone(),
+            indexes: (options.index_cache > 0).then(|| Arc::new(IndexCache::new(options.index_cache))),
         })
     }
 
@@ -207,9 +211,13 @@ impl Array {
     }
 
     pub(crate) fn internal_plan(&self, selection: &Selection) -> Result<Plan, ArrayError> {
-        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
+        self.resolved_plan(&selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?)
+    }
+
+    pub(crate) fn resolved_plan(&self, resolved: &Resolved) -> Result<Plan, ArrayError> {
         let coalescing = self.options.coalescing_for(&self.storage.0);
-        Plan::new(Arc::clone(&self.chunks), self.keys.clone(), &self.metadata.shape, &resolved, coalescing)
+        let plan = Plan::new(Arc::clone(&self.chunks), self.keys.clone(), &self.metadata.shape, resolved, coalescing)?;
+        Ok(Plan { indexes: self.indexes.clone(), ..plan })
     }
 
     /// Reads into the caller's memory: elements in C order, native byte order. Returns the shape.
@@ -430,6 +438,7 @@ impl Array {
     /// # Errors
     /// As [`Array::write_encoded_chunk`].
     pub async fn write_encoded_chunk_async(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
+        self.forget(chunk)?;
         Ok(self.storage.set(&self.keys.key(chunk)?, encoded.into()).await?)
     }
 
@@ -446,6 +455,7 @@ impl Array {
     /// # Errors
     /// As [`Array::erase_chunk`].
     pub async fn erase_chunk_async(&self, chunk: &[u64]) -> Result<(), ArrayError> {
+        self.forget(chunk)?;
         Ok(self.storage.erase(&self.keys.key(chunk)?).await?)
     }
 
@@ -608,8 +618,12 @@ impl Array {
         crate::explain::explain(self)
     }
 
-    pub(crate) fn keys(&self) -> &ChunkKeys {
-        &self.keys
+    /// A chunk is about to change: an index kept of it is worth nothing.
+    fn forget(&self, chunk: &[u64]) -> Result<(), ArrayError> {
+        if let Some(indexes) = &self.indexes {
+            indexes.forget(&self.keys.key(chunk)?);
+        }
+        Ok(())
     }
 
     pub(crate) fn empty(&self) -> Empty {

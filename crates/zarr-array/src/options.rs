@@ -21,12 +21,22 @@ pub struct Options {
     pub concurrency: usize,
     /// Whether chunks that hold only the fill value are stored.
     pub write_empty_chunks: bool,
+    /// Bytes of shard indexes that an array keeps from read to read; 0: none. See [`Options::with_index_cache`].
+    pub index_cache: usize,
 }
 
 impl Options {
     /// The codecs of `registry` on the host, Rayon's global threads, and defaults for the rest.
     pub fn new(registry: Registry) -> Self {
-        Self { registry, policy: Policy::Host, pool: Pool::global(), coalescing: None, concurrency: 16, write_empty_chunks: false }
+        Self {
+            registry,
+            policy: Policy::Host,
+            pool: Pool::global(),
+            coalescing: None,
+            concurrency: 16,
+            write_empty_chunks: false,
+            index_cache: 0,
+        }
     }
 
     /// Sets which implementations may be used.
@@ -61,6 +71,14 @@ impl Options {
     #[must_use]
     pub fn with_write_empty_chunks(mut self, keep: bool) -> Self {
         self.write_empty_chunks = keep;
+        self
+    }
+
+    /// Keeps the indexes of shards from read to read, up to `bytes`: for many small reads of shards that nobody else writes meanwhile. Writes through
+    /// the same array (and its clones) are seen; writes by others are not.
+    #[must_use]
+    pub fn with_index_cache(mut self, bytes: usize) -> Self {
+        self.index_cache = bytes;
         self
     }
 

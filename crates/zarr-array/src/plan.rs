@@ -13,7 +13,7 @@ use crate::ArrayError;
 use crate::chunks::{BoundChunk, Chunks};
 use crate::geometry::{Cells, Cut, Elements, Leaf, Part};
 use crate::selection::Resolved;
-use crate::shard_index::entry_number;
+use crate::shard_index::{IndexCache, ShardIndex, entry_number};
 
 /// How chunks are named in a store.
 #[derive(Debug, Clone)]
@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) shape: Vec<u64>,
     pub(crate) cut: Cut,
     pub(crate) coalescing: Coalescing,
+    /// Indexes that need not be fetched again.
+    pub(crate) indexes: Option<Arc<IndexCache>>,
 }
 
 /// A shard, or part of one, whose index is wanted.
@@ -118,7 +120,7 @@ impl Plan {
         if cut.chunk_count().is_none() {
             return Err(ArrayError::selection("the selection touches more chunks than fit the address space"));
         }
-        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing })
+        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing, indexes: None })
     }
 
     /// Chunks of the grid that are touched.
@@ -147,9 +149,21 @@ impl Plan {
             let part = ChunkPart { range: 0, within: None, skipped, partial, node };
             steps.fetches.push(Fetch { key, ranges: vec![range], then: Then::Chunks(vec![part]) });
         } else {
-            steps.fetches.push(self.fetch_index(ShardNode { chunk, key, level: 0, base: None, cells })?);
+            self.enter(ShardNode { chunk, key, level: 0, base: None, cells }, &mut steps)?;
         }
         Ok(steps)
+    }
+
+    /// The steps into a shard: its index is at hand, or to be fetched.
+    fn enter(&self, node: ShardNode, steps: &mut Steps) -> Result<(), ArrayError> {
+        match self.indexes.as_ref().and_then(|indexes| indexes.get(&node.key, node.base.as_ref())) {
+            Some(index) => self.use_index(&node, &index, steps).map_err(|error| self.shard_error(&node, error))?,
+            None => {
+                let fetch = self.fetch_index(node)?;
+                steps.fetches.push(fetch);
+                Ok(())
+            }
+        }
     }
 
     fn fetch_index(&self, node: ShardNode) -> Result<Fetch, ArrayError> {
@@ -176,18 +190,29 @@ impl Plan {
                 self.absent(node.level, node, &mut steps.absent);
                 Ok(steps)
             }
-            Some(encoded) => self.read_index(node, encoded, scratch).map_err(|error| self.shard_error(node, error))?,
+            Some(encoded) => {
+                let index = self.decode_index(node, encoded, scratch).map_err(|error| self.shard_error(node, error))?;
+                if let Some(indexes) = &self.indexes {
+                    indexes.put(&node.key, node.base.as_ref(), &index);
+                }
+                let mut steps = Steps::default();
+                self.use_index(node, &index, &mut steps).map_err(|error| self.shard_error(node, error))??;
+                Ok(steps)
+            }
         }
     }
 
-    fn read_index(&self, node: &ShardNode, encoded: &[u8], scratch: &mut Scratch) -> Result<Result<Steps, ArrayError>, CodecError> {
+    fn decode_index(&self, node: &ShardNode, encoded: &[u8], scratch: &mut Scratch) -> Result<Arc<ShardIndex>, CodecError> {
         let (level, cells) = self.level(node)?;
         let stored: Vec<u64> = level.order.iter().map(|&axis| cells.get(axis).copied().unwrap_or(0)).collect();
-        let index = level.index.bound(&stored)?.decode(encoded, scratch)?;
+        Ok(Arc::new(level.index.bound(&stored)?.decode(encoded, scratch)?))
+    }
+
+    fn use_index(&self, node: &ShardNode, index: &ShardIndex, steps: &mut Steps) -> Result<Result<(), ArrayError>, CodecError> {
+        let (level, cells) = self.level(node)?;
         let len = node.base.as_ref().map(|base| base.end - base.start);
         let start = node.base.as_ref().map_or(0, |base| base.start);
         let innermost = node.level + 1 == self.chunks.levels.len();
-        let mut steps = Steps::default();
         let mut wanted: Vec<(Range<u64>, usize, bool, ChunkNode)> = Vec::new();
         for (cell, inner) in self.cut.split(&node.cells, node.level) {
             let inner = ShardNode { level: node.level + 1, cells: inner, ..node.clone() };
@@ -206,14 +231,13 @@ impl Plan {
                 };
                 wanted.push((range, skipped, partial, chunk));
             } else {
-                match self.fetch_index(ShardNode { base: Some(range), ..inner }) {
-                    Ok(fetch) => steps.fetches.push(fetch),
-                    Err(error) => return Ok(Err(error)),
+                if let Err(error) = self.enter(ShardNode { base: Some(range), ..inner }, steps) {
+                    return Ok(Err(error));
                 }
             }
         }
         self.coalesce(&node.key, wanted, &mut steps.fetches);
-        Ok(Ok(steps))
+        Ok(Ok(()))
     }
 
     /// Puts neighbouring inner chunks together, up to the size of a request.

@@ -183,13 +183,20 @@ impl Blocking<'_> {
         }
         let mut tile = tiles.claim(&leaf.tile)?;
         let Some(contiguous) = tile.as_contiguous().filter(|bytes| bytes.len() == bound.byte_len) else {
-            // The tile is claimed now, so that the chunk is decoded here.
-            let fetched = self.job.store.get(key, range)?;
-            match fetched {
-                Some(bytes) => with_scratch(|scratch| plan.decode(part, &bytes, leaf, &mut tile, scratch))?,
-                None => tile.fill(plan.chunks.fill_bytes())?,
-            }
-            return Ok(true);
+            // The tile is claimed now, so that the chunk is copied from here.
+            return with_scratch(|scratch| {
+                match self.fetch_one(key, range, bound.byte_len as u64, scratch)? {
+                    Some(bytes) => {
+                        plan.decode(part, &bytes, leaf, &mut tile, scratch)?;
+                        if let Fetched::Scratch(bytes, _) = bytes {
+                            scratch.give(bytes);
+                        }
+                    }
+                    None if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
+                    None => tile.fill(plan.chunks.fill_bytes())?,
+                }
+                Ok(true)
+            });
         };
         let expected = contiguous.len();
         match self.job.store.get_into(key, range, contiguous) {

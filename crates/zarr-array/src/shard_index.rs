@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use zarr_codec_api::{ArrayRepresentation, Chain, CodecError, Policy, Registry, Representation, Scratch, Source, Target};
 use zarr_meta::{DataType, Extension, FillValue, Json};
-use zarr_store_api::ByteRange;
+use zarr_store_api::{ByteRange, StoreKey};
 
 /// Both numbers of the entry of an empty inner chunk.
 const EMPTY: u64 = u64::MAX;
@@ -210,6 +210,59 @@ impl ShardIndex {
             offset.copy_from_slice(&range.start.to_ne_bytes());
             nbytes.copy_from_slice(&(range.end - range.start).to_ne_bytes());
         }
+    }
+}
+
+/// Indexes of shards that were read lately, kept within a number of bytes.
+///
+/// Nobody tells a store's readers of other writers: whoever turns this on says that shards do not change behind the array's back.
+#[derive(Debug)]
+pub(crate) struct IndexCache {
+    capacity: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    indexes: HashMap<StoreKey, Vec<(Option<Range<u64>>, Arc<ShardIndex>)>>,
+    bytes: usize,
+}
+
+impl IndexCache {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, kept: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, key: &StoreKey, base: Option<&Range<u64>>) -> Option<Arc<ShardIndex>> {
+        let kept = self.kept();
+        let (_, index) = kept.indexes.get(key)?.iter().find(|(of, _)| of.as_ref() == base)?;
+        Some(Arc::clone(index))
+    }
+
+    pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, index: &Arc<ShardIndex>) {
+        let bytes = index.entries.len();
+        if bytes > self.capacity {
+            return;
+        }
+        let mut kept = self.kept();
+        if kept.bytes + bytes > self.capacity {
+            // Readers walk through shards in some order: what is old is seldom asked for again.
+            *kept = Kept::default();
+        }
+        kept.bytes += bytes;
+        kept.indexes.entry(key.clone()).or_default().push((base.cloned(), Arc::clone(index)));
+    }
+
+    /// Forgets a value that was written.
+    pub(crate) fn forget(&self, key: &StoreKey) {
+        let mut kept = self.kept();
+        if let Some(of_key) = kept.indexes.remove(key) {
+            kept.bytes -= of_key.iter().map(|(_, index)| index.entries.len()).sum::<usize>();
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

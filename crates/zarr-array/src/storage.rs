@@ -81,6 +81,11 @@ impl Storage {
         self.0.name()
     }
 
+    /// The error of a store that cannot be written.
+    pub(crate) fn read_only(&self) -> StoreError {
+        self.lacks("written")
+    }
+
     fn lacks(&self, what: &str) -> StoreError {
         let message = format!("{} cannot be {what}", self.name());
         if what == "written" { StoreError::read_only(message) } else { StoreError::unsupported(message) }

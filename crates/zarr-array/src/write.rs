@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
 use zarr_buffer_api::{AxisTiles, CopyAxis, Layout, Offsets, copy_axes};
 use zarr_codec_api::{CodecError, Scratch, Source, Target, VariableData};
-use zarr_store_api::{AnyStore, ByteRange};
+use zarr_store_api::{AnyStore, ByteRange, WritableStore};
 
 use crate::ArrayError;
 use crate::chunks::BoundChunk;
@@ -58,8 +58,16 @@ pub(crate) fn write_blocking(plan: &Plan, storage: &Storage, data: Data<'_>, emp
         let key = plan.keys.key(&chunk)?;
         let old = if encoder.is_whole(&chunk, &cells) { None } else { block_on(storage.get(&key, ByteRange::All))? };
         let node = ChunkNode { chunk: chunk.into(), key, cells };
-        let encoded = encoder.chunk(&node, old)?;
-        block_on(put(storage, &node, encoded))
+        match (&storage.0, plan.chunks.levels.is_empty()) {
+            (AnyStore::Blocking(store), true) => {
+                let store = store.as_writable().ok_or_else(|| storage.read_only())?;
+                with_scratch(|scratch| encoder.put_leaf(store, &node, old.as_deref(), scratch))
+            }
+            _ => {
+                let encoded = encoder.chunk(&node, old)?;
+                block_on(put(plan, storage, &node, encoded))
+            }
+        }
     };
     match plan.chunk_count() {
         count @ (0 | 1) => (0..count).try_for_each(write),
@@ -92,18 +100,22 @@ pub(crate) async fn write_async(
             let whole = Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.is_whole(&chunk, &cells);
             let old = if whole { None } else { storage.get(&key, ByteRange::All).await? };
             let node = ChunkNode { chunk: chunk.into(), key, cells };
-            let of_pool = node.clone();
+            let (of_pool, of_put) = (node.clone(), Arc::clone(&plan));
             let encoded = pool
                 .compute(move || Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.chunk(&of_pool, old))
                 .await
                 .unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
-            put(&storage, &node, encoded).await
+            put(&of_put, &storage, &node, encoded).await
         }
     });
     chunks.buffer_unordered(concurrency).try_collect().await
 }
 
-async fn put(storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {
+async fn put(plan: &Plan, storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {
+    // Before: if the write fails, what is stored is not known.
+    if let Some(indexes) = &plan.indexes {
+        indexes.forget(&node.key);
+    }
     match encoded {
         None => storage.erase(&node.key).await?,
         Some(mut parts) => match (parts.pop(), parts.is_empty()) {
@@ -155,8 +167,40 @@ impl Encoder<'_> {
         if level < self.plan.chunks.levels.len() {
             return self.shard(level, node, old);
         }
-        let encoded = with_scratch(|scratch| self.leaf(node, old.as_deref(), scratch)).map_err(|error| self.plan.error(node, error))?;
-        Ok(encoded.map(|encoded| vec![Bytes::from(encoded)]))
+        let encoded = with_scratch(|scratch| {
+            let mut encoded = scratch.take();
+            let stored = self.leaf(node, old.as_deref(), &mut encoded, scratch);
+            // A piece of its own, of just its size: shards keep all their pieces until they are stored.
+            let piece = stored.map(|stored| stored.then(|| Bytes::copy_from_slice(&encoded)));
+            scratch.give(encoded);
+            piece
+        });
+        Ok(encoded.map_err(|error| self.plan.error(node, error))?.map(|encoded| vec![encoded]))
+    }
+
+    /// Encodes a chunk that is no shard and stores it, from memory that is reused or, if nothing is to be done, from the caller's.
+    fn put_leaf(&self, store: &dyn WritableStore, node: &ChunkNode, old: Option<&[u8]>, scratch: &mut Scratch) -> Result<(), ArrayError> {
+        let fail = |error| self.plan.error(node, error);
+        let bound = self.plan.bound(node)?;
+        if let (Data::Fixed(data), [leaf], [_]) = (self.data, self.plan.leaves(node).as_slice(), bound.chain.stages())
+            && bound.verbatim
+            && covers_in_order(&bound, leaf)
+            && let Some(source) = self.contiguous(leaf, data, bound.byte_len)
+        {
+            if !self.empty.keep && is_all(source, self.plan.chunks.fill_bytes()) {
+                return Ok(store.erase(&node.key)?);
+            }
+            return Ok(store.set_vectored(&node.key, &[source])?);
+        }
+        let mut encoded = scratch.take();
+        let stored = self.leaf(node, old, &mut encoded, scratch).map_err(fail);
+        let result = match stored {
+            Ok(true) => store.set_vectored(&node.key, &[&encoded]).map_err(ArrayError::from),
+            Ok(false) => store.erase(&node.key).map_err(ArrayError::from),
+            Err(error) => Err(error),
+        };
+        scratch.give(encoded);
+        result
     }
 
     fn shard(&self, level: usize, node: &ChunkNode, old: Option<Bytes>) -> Result<Option<Vec<Bytes>>, ArrayError> {
@@ -225,12 +269,13 @@ impl Encoder<'_> {
         Ok(Some(parts))
     }
 
-    fn leaf(&self, node: &ChunkNode, old: Option<&[u8]>, scratch: &mut Scratch) -> Result<Option<Vec<u8>>, CodecError> {
+    /// Encodes an innermost chunk into the empty `encoded`; `false`: it holds only the fill value and is not stored.
+    fn leaf(&self, node: &ChunkNode, old: Option<&[u8]>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<bool, CodecError> {
         let bound = self.plan.chunks.bound(&self.plan.chunks.leaf_shape(&node.chunk))?;
         let leaves = self.plan.leaves(node);
         match self.data {
-            Data::Fixed(data) => self.fixed(&bound, &leaves, data, old, scratch),
-            Data::Variable(data) => self.variable(&bound, &leaves, data, old, scratch),
+            Data::Fixed(data) => self.fixed(&bound, &leaves, data, old, encoded, scratch),
+            Data::Variable(data) => self.variable(&bound, &leaves, data, old, encoded, scratch),
         }
     }
 
@@ -240,14 +285,15 @@ impl Encoder<'_> {
         leaves: &[Leaf<'_>],
         data: &[u8],
         old: Option<&[u8]>,
+        encoded: &mut Vec<u8>,
         scratch: &mut Scratch,
-    ) -> Result<Option<Vec<u8>>, CodecError> {
+    ) -> Result<bool, CodecError> {
         let fill = self.plan.chunks.fill_bytes();
         if let [leaf] = leaves
             && covers_in_order(bound, leaf)
             && let Some(source) = self.contiguous(leaf, data, bound.byte_len)
         {
-            return self.encode(bound, source, fill, scratch);
+            return self.encode(bound, source, fill, encoded, scratch);
         }
         let mut decoded = scratch.take_len(bound.byte_len);
         let covered = matches!(leaves, [leaf] if !leaf.points && covers_inside(&leaf.parts));
@@ -271,7 +317,7 @@ impl Encoder<'_> {
                     .collect();
                 copy_axes(&mut decoded, to.offset, data, from.offset, &axes, self.layout.item_size)?;
             }
-            self.encode(bound, &decoded, fill, scratch)
+            self.encode(bound, &decoded, fill, encoded, scratch)
         });
         scratch.give(decoded);
         result
@@ -290,13 +336,19 @@ impl Encoder<'_> {
         data.get(from.offset..from.offset.checked_add(len)?)
     }
 
-    fn encode(&self, bound: &BoundChunk, decoded: &[u8], fill: &[u8], scratch: &mut Scratch) -> Result<Option<Vec<u8>>, CodecError> {
+    fn encode(
+        &self,
+        bound: &BoundChunk,
+        decoded: &[u8],
+        fill: &[u8],
+        encoded: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<bool, CodecError> {
         if !self.empty.keep && is_all(decoded, fill) {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut encoded = Vec::new();
-        bound.chain.encode(Source::Bytes(decoded), &mut encoded, scratch)?;
-        Ok(Some(encoded))
+        bound.chain.encode(Source::Bytes(decoded), encoded, scratch)?;
+        Ok(true)
     }
 
     fn variable(
@@ -305,8 +357,9 @@ impl Encoder<'_> {
         leaves: &[Leaf<'_>],
         data: &VariableData,
         old: Option<&[u8]>,
+        encoded: &mut Vec<u8>,
         scratch: &mut Scratch,
-    ) -> Result<Option<Vec<u8>>, CodecError> {
+    ) -> Result<bool, CodecError> {
         let fill = self.plan.chunks.fill_bytes();
         let count = bound.chain.representation().elements()?;
         let mut before = VariableData::new();
@@ -324,12 +377,11 @@ impl Encoder<'_> {
             });
         }
         if !self.empty.keep && elements.iter().all(|element| *element == fill) {
-            return Ok(None);
+            return Ok(false);
         }
         let elements: VariableData = elements.into_iter().collect();
-        let mut encoded = Vec::new();
-        bound.chain.encode(Source::Variable(&elements), &mut encoded, scratch)?;
-        Ok(Some(encoded))
+        bound.chain.encode(Source::Variable(&elements), encoded, scratch)?;
+        Ok(true)
     }
 }
 

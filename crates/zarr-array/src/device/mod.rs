@@ -288,11 +288,6 @@ impl Array {
         selection.resolve(self.shape(), self.chunk_grid())
     }
 
-    fn resolved_plan(&self, resolved: &Resolved) -> Result<Plan, ArrayError> {
-        let coalescing = self.options().coalescing_for(&self.storage.0);
-        Plan::new(Arc::clone(&self.chunks), self.keys().clone(), self.shape(), resolved, coalescing)
-    }
-
     fn write_resolved(&self, resolved: &Resolved, bytes: &[u8]) -> Result<(), ArrayError> {
         let plan = self.resolved_plan(resolved)?;
         write_blocking(&plan, &self.storage, Data::Fixed(bytes), self.empty(), &self.options().pool)

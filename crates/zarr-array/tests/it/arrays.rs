@@ -331,3 +331,21 @@ fn ndarray_in_and_out() {
     assert_eq!(array.read_ndarray::<f64>(&Selection::all()).unwrap(), values.into_dyn());
     assert!(array.write_ndarray(&Selection::all(), column.view()).is_err());
 }
+
+#[test]
+fn an_index_cache_saves_requests_and_sees_writes() {
+    let (store, metrics) = Metrics::any(memory());
+    let builder = ArrayBuilder::new([16, 16], DataType::Int32).chunks([2, 2]).shards([8, 8]);
+    let array = builder.create(store, "/", &options().with_index_cache(1 << 20)).unwrap();
+    let mut values: Vec<i32> = (0..256).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+    metrics.reset();
+    assert_eq!(array.read_elements::<i32>(&Selection::parse("3, 3", 2).unwrap()).unwrap(), [51]);
+    assert_eq!(metrics.reset().requests(), 1, "only the inner chunk");
+    array.write_elements(&Selection::parse("3, 3", 2).unwrap(), &[-7]).unwrap();
+    values[51] = -7;
+    assert_eq!(array.clone().read_elements::<i32>(&Selection::all()).unwrap(), values);
+    array.erase_chunk(&[0, 0]).unwrap();
+    assert_eq!(array.read_elements::<i32>(&Selection::parse("3, 3", 2).unwrap()).unwrap(), [0]);
+}

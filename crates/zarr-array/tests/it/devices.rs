@@ -132,7 +132,8 @@ fn sharded(store: AnyStore, options: &Options) -> (Array, Vec<i32>) {
 
 #[test]
 fn an_opaque_device_costs_one_upload_a_batch_and_one_wait_a_read() {
-    let toy = OpaqueDevice::new(0);
+    // Work that starts only when it is waited for: every wait shows.
+    let toy = OpaqueDevice::with_options(0, ToyOptions { schedule: Schedule::WhenWaitedFor, ..ToyOptions::default() });
     let wrapped = Toy::Opaque(Arc::clone(&toy));
     let (array, values) = sharded(memory(), &wrapped.options(prefer));
     let target = DeviceTarget::new(wrapped.device()).unwrap();
@@ -179,7 +180,8 @@ fn a_unified_device_copies_nothing() {
 
 #[test]
 fn a_write_downloads_once() {
-    let toy = OpaqueDevice::new(0);
+    // Work that starts only when it is waited for: every wait shows.
+    let toy = OpaqueDevice::with_options(0, ToyOptions { schedule: Schedule::WhenWaitedFor, ..ToyOptions::default() });
     let wrapped = Toy::Opaque(Arc::clone(&toy));
     let (array, values) = sharded(memory(), &wrapped.options(prefer));
     let target = DeviceTarget::new(wrapped.device()).unwrap();
