@@ -3,15 +3,18 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use zarr::store::{Access, Metrics, MetricsHandle, OpenOptions, ZipStore};
+use zarr::meta::{Json, JsonObject};
+use zarr::store::{Access, FilesystemStore, Metrics, MetricsHandle, OpenOptions, ZipStore};
 use zarr::store_api::{AnyStore, Store, StoreErrorKind};
 use zarr::{Array, ArrayError, Node, Options, Pool};
 
 use crate::args::{Device, Global};
 use crate::error::{Failure, Result};
 use crate::suggest;
+use crate::table::harmless;
 
 pub(crate) struct Context {
     pub(crate) quiet: bool,
@@ -33,6 +36,7 @@ pub(crate) struct Destination {
     /// Where in the store the node goes.
     pub(crate) path: String,
     archive: Option<Arc<ZipStore>>,
+    directory: Option<FilesystemStore>,
 }
 
 impl Context {
@@ -135,19 +139,27 @@ impl Context {
             let store = if exists { ZipStore::append(file, Default::default()) } else { ZipStore::create(file) };
             let archive = Arc::new(store.map_err(|error| wrong(error.into()))?);
             let store = AnyStore::from(Arc::clone(&archive) as Arc<dyn Store>);
-            return Ok(Destination { store, path: path.to_owned(), archive: Some(archive) });
+            return Ok(Destination { store, path: path.to_owned(), archive: Some(archive), directory: None });
         }
         let store = zarr::open_url(url, &self.open_options(Access::Write)).map_err(|error| wrong(error.into()))?;
         if !store.is_writable() {
             return Err(Failure::usage(format!("{url} can only be read")));
         }
-        Ok(Destination { store, path: "/".to_owned(), archive: None })
+        let directory = store.name().strip_prefix("file://").and_then(|path| FilesystemStore::new(path).ok());
+        Ok(Destination { store, path: "/".to_owned(), archive: None, directory })
     }
 
     /// Prints a result.
     pub(crate) fn print(&self, text: &str) -> Result<()> {
         let mut out = anstream::stdout().lock();
-        out.write_all(text.as_bytes())?;
+        out.write_all(harmless(text).as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a result for programs.
+    pub(crate) fn print_json(&self, object: JsonObject) -> Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", Json::from(object).to_text_pretty())?;
         Ok(out.flush()?)
     }
 
@@ -156,7 +168,7 @@ impl Context {
         if !self.quiet {
             let dim = crate::table::DIM;
             // A remark that nobody can read is not missed.
-            let _ = writeln!(anstream::stderr(), "{dim}{text}{dim:#}");
+            let _ = writeln!(anstream::stderr(), "{dim}{}{dim:#}", harmless(text));
         }
     }
 }
@@ -175,6 +187,14 @@ impl Destination {
         if let Some(archive) = &self.archive {
             archive.abandon();
         }
+    }
+
+    /// Removes what a writer that was killed left of values that it was writing.
+    pub(crate) fn remove_abandoned(&self) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            directory.remove_abandoned(Duration::ZERO)?;
+        }
+        Ok(())
     }
 
     /// Whether what was written before a failure is there afterwards.

@@ -69,7 +69,7 @@ impl ArrayFacts {
     }
 
     pub(crate) fn total_chunks(&self) -> u64 {
-        self.grid.iter().fold(1, |product, &count| product.saturating_mul(count))
+        units::product(&self.grid)
     }
 
     pub(crate) fn ratio(&self) -> Option<f64> {
@@ -152,8 +152,7 @@ fn stored_size(array: &Array, context: &Context) -> Result<Option<StoredSize>> {
         keys.retain(|key| prefix.strip(key).and_then(|key| encoding.decode(key, rank)).is_some_and(|chunk| inside(&chunk)));
         keys
     } else {
-        let total = grid.iter().try_fold(1u64, |product, &count| product.checked_mul(count)).filter(|&total| total <= PROBED);
-        if total.is_none() {
+        if units::product(&grid) > PROBED {
             return Ok(None);
         }
         coordinates(&grid).map(|chunk| array.chunk_key(&chunk)).collect::<Result<_, _>>()?
@@ -163,10 +162,21 @@ fn stored_size(array: &Array, context: &Context) -> Result<Option<StoredSize>> {
     Ok(Some(StoredSize { bytes: sizes.iter().sum(), chunks: sizes.len() as u64 }))
 }
 
+/// All coordinates of the grid of an array in a store that cannot be listed. There may be too many to try them all.
+pub(crate) fn every_chunk(array: &Array) -> Result<Vec<Vec<u64>>> {
+    const TRIED: u64 = 10_000_000;
+    let grid = array.chunk_grid_shape();
+    let total = units::product(&grid);
+    if total > TRIED {
+        return Err(Failure::new(format!("{} may have {total} chunks, and the store cannot be listed", array.path())));
+    }
+    Ok(coordinates(&grid).collect())
+}
+
 /// All coordinates of a grid, in C order.
 pub(crate) fn coordinates(counts: &[u64]) -> impl Iterator<Item = Vec<u64>> {
     let counts = counts.to_vec();
-    let total = counts.iter().fold(1u64, |product, &count| product.saturating_mul(count));
+    let total = units::product(&counts);
     (0..total).map(move |mut flat| {
         let mut coordinates = vec![0; counts.len()];
         for (coordinate, &count) in coordinates.iter_mut().zip(&counts).rev() {

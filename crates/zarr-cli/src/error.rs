@@ -74,7 +74,7 @@ impl Failure {
             let _ = writeln!(text, "{cyan}hint:{cyan:#} {hint}");
         }
         // There is nobody left to tell when this fails.
-        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+        let _ = anstream::stderr().lock().write_all(crate::table::harmless(&text).as_bytes());
         ExitCode::from(self.code)
     }
 }
@@ -88,7 +88,8 @@ impl<E: Error + 'static> From<E> for Failure {
         while let Some(source) = next {
             let text = source.to_string();
             // Many errors repeat their source in their own words.
-            if !told.contains(&text) {
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            if !words(&told).contains(&words(&text)) {
                 failure.causes.push(text.clone());
                 told = text;
             }

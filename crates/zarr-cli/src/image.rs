@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn pictures_in_text() {
-        assert_eq!(raster().characters(&SCALE), ".-*\n");
+        assert_eq!(raster().characters(&SCALE), ".=#\n");
         let blocks = raster().blocks(&SCALE);
         assert!(blocks.starts_with("\x1b[49m\x1b[38;2;0;0;0m▀\x1b[38;2;128;128;128m\x1b[48;2;51;51;51m▀"), "{blocks:?}");
     }

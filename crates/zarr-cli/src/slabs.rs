@@ -5,10 +5,11 @@ use zarr::{Array, ArrayError, AxisSelection, Selection};
 
 use crate::error::Result;
 use crate::store::wait;
+use crate::units;
 
 /// Reads elements of fixed size, in the byte order of the machine, into memory that is used again.
 pub(crate) fn read_fixed(array: &Array, selection: &Selection, mut buffer: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
-    let elements: u64 = array.selection_shape(selection)?.iter().product();
+    let elements = units::product(&array.selection_shape(selection)?);
     let bytes = elements.saturating_mul(array.item_size().unwrap_or(0) as u64);
     buffer.resize(usize::try_from(bytes).map_err(|_| ArrayError::Parameter(format!("{bytes} bytes do not fit into memory")))?, 0);
     match array.store() {
@@ -103,14 +104,14 @@ impl Slabs {
 
     /// Elements of the whole.
     pub(crate) fn elements(&self) -> u64 {
-        self.shape.iter().product()
+        units::product(&self.shape)
     }
 
     /// The pieces in C order.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Selection> {
         let empty = self.elements() == 0;
         let outer: Vec<u64> = self.axes.iter().take(self.cut).map(Axis::len).collect();
-        let outer_count = if empty { 0 } else { outer.iter().product::<u64>() };
+        let outer_count = if empty { 0 } else { units::product(&outer) };
         (0..outer_count).flat_map(move |mut flat| {
             let mut before = vec![AxisSelection::from(..); outer.len()];
             for (axis, &len) in outer.iter().enumerate().rev() {

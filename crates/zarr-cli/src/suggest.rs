@@ -20,6 +20,9 @@ pub(crate) fn close<'a>(written: &str, names: impl IntoIterator<Item = &'a str>)
 pub(crate) fn for_path(path: &str) -> Option<String> {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if path.is_dir() {
+        if path.join(crate::copy::MARKER).is_file() {
+            return Some(format!("a copy to {} was interrupted, or is under way: `zarr copy --resume` goes on with it", path.display()));
+        }
         let inside = nodes_in(path);
         return Some(match inside.as_slice() {
             [] => format!("{} has no zarr.json, .zarray or .zgroup", path.display()),

@@ -1,5 +1,7 @@
 //! Text in columns, and the few colours that are used.
 
+use std::borrow::Cow;
+
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -8,6 +10,31 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// The text without control characters, other than ends of lines and the colours that this program writes. Names, attributes and messages come from data that
+/// anybody may have made, and a terminal obeys what it is shown.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control() && c != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let colour = rest.strip_prefix("\x1b[").map(|after| after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+        if let Some(after) = colour.and_then(|after| after.strip_prefix('m')) {
+            safe.push_str(&rest[..rest.len() - after.len()]);
+            rest = after;
+            continue;
+        }
+        if character.is_control() && character != '\n' {
+            safe.extend(character.escape_debug());
+        } else {
+            safe.push(character);
+        }
+        rest = &rest[character.len_utf8()..];
+    }
+    Cow::Owned(safe)
+}
 
 /// Where a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +118,12 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_does_not_command_the_terminal() {
+        assert_eq!(harmless("a\x1b[31mb\x1b[0m\n"), "a\x1b[31mb\x1b[0m\n");
+        assert_eq!(harmless("a\x1b]0;title\x07b\u{9b}2J\t"), "a\\u{1b}]0;title\\u{7}b\\u{9b}2J\\t");
+    }
 
     #[test]
     fn columns_line_up_and_empty_ones_go() {

@@ -58,6 +58,11 @@ pub(crate) fn shape(lengths: &[u64]) -> String {
     lengths.iter().map(u64::to_string).collect::<Vec<_>>().join("×")
 }
 
+/// How many elements, or chunks, there are; a number too large for that is the largest.
+pub(crate) fn product(lengths: &[u64]) -> u64 {
+    lengths.iter().fold(1, |product, &length| product.saturating_mul(length))
+}
+
 /// How many times smaller the stored form is.
 pub(crate) fn ratio(decoded: u64, stored: u64) -> Option<f64> {
     (stored > 0).then(|| decoded as f64 / stored as f64)

@@ -9,7 +9,7 @@ use zarr::{Array, DataType, Elements, Selection};
 use crate::context::{Context, output};
 use crate::error::{Failure, Result};
 use crate::slabs::{Slabs, read_fixed};
-use crate::{npy, progress, values};
+use crate::{npy, progress, units, values};
 
 /// Write the elements of an array: as JSON, as a NumPy file, or as raw bytes
 ///
@@ -103,7 +103,7 @@ impl JsonWriter<'_> {
             Elements::Fixed(bytes) => {
                 let size = array.item_size().unwrap_or(1);
                 if size == 0 {
-                    let count: u64 = data.shape.iter().product();
+                    let count = units::product(&data.shape);
                     (0..count).for_each(|_| self.element(|text| values::write_json(text, data_type, &[])));
                 } else {
                     bytes.chunks_exact(size).for_each(|element| self.element(|text| values::write_json(text, data_type, element)));

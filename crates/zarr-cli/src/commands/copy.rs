@@ -2,9 +2,7 @@
 
 use std::time::Instant;
 
-use zarr::meta::{
-    ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, Json, NodeMetadata, NodeMetadataV2, NodePath,
-};
+use zarr::meta::{ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, NodeMetadata, NodeMetadataV2, NodePath};
 use zarr::store_api::{AnyStore, StorePrefix};
 use zarr::{Array, Group, Node, StoredMetadata, Version};
 
@@ -212,6 +210,9 @@ impl Copy<'_> {
             return Ok(done);
         }
         let resumed = matches!(resumed, Begun::Resumed);
+        if resumed {
+            self.destination.remove_abandoned()?;
+        }
         if self.destination.keeps_partial_work() {
             marker.store(store, &self.root)?;
         }
@@ -220,7 +221,7 @@ impl Copy<'_> {
         let mut before = 0;
         for item in &self.items {
             let Some((array, target)) = &item.array else { continue };
-            progress.set_message(item.relative.clone());
+            progress.set_message(if item.relative.is_empty() { "copying".to_owned() } else { item.relative.clone() });
             let documents = documents(&item.path, &item.stored)?;
             if resumed && is_stored(store, &documents)? {
                 done.arrays_before += 1;
@@ -407,10 +408,14 @@ impl Done {
                 .with("chunks_already_there", skipped)
                 .with("decoded_bytes", self.decoded)
                 .with("seconds", self.seconds);
-            return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+            return context.print_json(object);
         }
         if context.quiet {
             return Ok(());
+        }
+        if self.arrays == 0 && self.arrays_before > 0 {
+            let there = units::count(self.arrays_before, "array");
+            return context.print(&format!("{GREEN}nothing left to copy{GREEN:#}: {there} of {there} at {} already\n", args.destination));
         }
         let mut parts = Vec::new();
         for (count, what) in [(as_they_are, "copied as they are"), (encoded, "stored anew"), (skipped, "there already")] {

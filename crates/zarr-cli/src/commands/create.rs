@@ -16,8 +16,8 @@ pub(crate) struct CreateArgs {
     /// Where: a directory, `archive.zip/path`, or a URL
     pub(crate) path: String,
     /// Elements along each axis: `240,721,1440`; empty for a scalar
-    #[arg(long, value_delimiter = ',', num_args = 0.., required = true, value_name = "N,..")]
-    shape: Vec<String>,
+    #[arg(long, value_parser = parse_shape, value_name = "N,..")]
+    shape: Shape,
     /// The data type: float32, int16, bool, complex64, `datetime64[ns]`, U10, S4, string, .., or JSON as the metadata has it
     #[arg(long, value_parser = parse_data_type, value_name = "TYPE")]
     dtype: DataType,
@@ -47,13 +47,16 @@ pub(crate) struct CreateArgs {
     overwrite: bool,
 }
 
+#[derive(Debug, Clone)]
+struct Shape(Vec<u64>);
+
+fn parse_shape(text: &str) -> Result<Shape, String> {
+    let lengths = text.split([',', '×']).map(str::trim).filter(|length| !length.is_empty());
+    lengths.map(|length| length.parse().map_err(|_| format!("`{length}` is not a number of elements"))).collect::<Result<_, _>>().map(Shape)
+}
+
 pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
-    let shape: Vec<u64> = args
-        .shape
-        .iter()
-        .filter(|length| !length.trim().is_empty())
-        .map(|length| length.trim().parse().map_err(|_| Failure::usage(format!("--shape: `{length}` is not a number of elements"))))
-        .collect::<Result<_>>()?;
+    let shape = args.shape.0.clone();
     let names: Option<Vec<Option<String>>> =
         args.dimension_names.as_ref().map(|names| names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect());
     let mut builder = ArrayBuilder::new(shape.clone(), args.dtype.clone())

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &InfoArgs, context: &Context) -> Result<()> {
             let facts = ArrayFacts::new(array, context)?;
             if context.json {
                 let object = path_first(&args.path, facts.to_json(array)).with("attributes", array.attributes().clone());
-                return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+                return context.print_json(object);
             }
             context.print(&array_text(short_name(&args.path), array, &facts))
         }
@@ -112,7 +112,7 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
             .with("consolidated", group.is_consolidated())
             .with("children", children)
             .with("attributes", group.attributes().clone());
-        return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+        return context.print_json(object);
     }
     let mut text = format!("{BOLD}{}{BOLD:#}  {}\n", short_name(path), group_line(group));
     let mut table = Table::new([("", Align::Left), ("", Align::Left), ("", Align::Left)]);

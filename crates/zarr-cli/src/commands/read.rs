@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReadArgs, context: &Context) -> Result<()> {
             let outcome = read(&array, &selection, &opened.metrics, context)?;
             if context.json {
                 let object = crate::commands::info::path_first(&args.path, outcome_json(&array, &outcome)).with("threads", context.threads);
-                return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+                return context.print_json(object);
             }
             context.print(&array_text(short_name(&args.path), &array, &outcome, context))
         }
@@ -83,7 +83,7 @@ fn read(array: &Array, selection: &Selection, metrics: &MetricsHandle, context: 
         if let (Some(summary), Some(bytes)) = (&mut summary, data.as_bytes()) {
             context.parallel(|| summary.add(bytes));
         }
-        progress.inc(data.shape.iter().product());
+        progress.inc(units::product(&data.shape));
     }
     progress.finish_and_clear();
     outcome.summary = summary.map(|summary| summary.summary()).filter(|_| slabs.elements() > 0);
@@ -94,13 +94,18 @@ fn mean_text(summary: &Summary) -> String {
     summary.mean.map_or("-".to_owned(), |mean| units::significant(mean, 6))
 }
 
-/// The shortest text of the number, cut to what a column has room for.
+/// A number in a column.
 fn value_text(text: Option<&String>) -> String {
     match text {
         None => "-".to_owned(),
-        Some(text) if text.contains(['.', 'e']) => text.parse().map_or_else(|_| text.clone(), |value: f64| units::significant(value, 6)),
-        Some(text) => text.clone(),
+        Some(text) if text.len() <= 8 && !text.contains(['.', 'e']) => text.clone(),
+        Some(text) => text.parse().map_or_else(|_| text.clone(), |value: f64| column(value)),
     }
+}
+
+fn column(value: f64) -> String {
+    let text = units::significant(value, 5);
+    if text.len() <= 9 { text } else { format!("{value:.3e}") }
 }
 
 fn array_text(name: &str, array: &Array, outcome: &Outcome, context: &Context) -> String {
@@ -157,7 +162,7 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
         ("mean", Align::Right),
         ("missing", Align::Right),
     ]);
-    let (mut arrays, mut failed) = (Vec::new(), 0u64);
+    let (mut arrays, mut places, mut failed) = (Vec::new(), Vec::<String>::new(), 0u64);
     let mut total = Outcome { shape: Vec::new(), fetched: 0, requests: 0, decoded: 0, time: Duration::ZERO, summary: None };
     for entry in walk(root)?.into_iter().skip(1) {
         let path = entry.path;
@@ -195,9 +200,14 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
             gigabytes(outcome.decoded, outcome.time),
             value_text(summary.and_then(|summary| summary.min.as_ref())),
             value_text(summary.and_then(|summary| summary.max.as_ref())),
-            summary.map_or("-".to_owned(), mean_text),
+            summary.and_then(|summary| summary.mean).map_or("-".to_owned(), column),
             summary.map(|summary| summary.missing()).filter(|&missing| missing > 0).map(|missing| missing.to_string()).unwrap_or_default(),
         ]);
+        for place in placement(&array).split(" → ").map(str::to_owned) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
         arrays.push(crate::commands::info::path_first(&path, outcome_json(&array, &outcome)));
     }
     let count = arrays.len() as u64;
@@ -210,17 +220,18 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
             .with("requests", total.requests)
             .with("decoded_bytes", total.decoded)
             .with("seconds", total.time.as_secs_f64());
-        context.print(&format!("{}\n", Json::from(object).to_text_pretty()))?;
+        context.print_json(object)?;
     } else {
         let mut text = format!(
             "{BOLD}{}{BOLD:#}  {title}\n\n{}",
             short_name(&args.path),
-            table.fit(&["time", "ratio", "stored", "codecs", "ran on", "missing"]).render()
+            table.fit(&["time", "ratio", "ran on", "codecs", "stored", "GB/s", "type"]).render()
         );
         let ratio = units::ratio(total.decoded, total.fetched).map(|ratio| format!(" (ratio {ratio:.2})")).unwrap_or_default();
         text.push_str(&format!(
-            "\n{GREEN}{} read{GREEN:#}: {} in {} → {} decoded{ratio}, {} on {}, {}\n",
+            "\n{GREEN}{} read{GREEN:#} on {}: {} in {} → {} decoded{ratio}, {} with {}, {}\n",
             units::count(count - failed, "array"),
+            places.join(" and "),
             units::bytes(total.fetched),
             units::count(total.requests, "request"),
             units::bytes(total.decoded),

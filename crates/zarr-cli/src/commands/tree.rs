@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<()> {
     if context.json {
         let nodes: Json = entries.iter().zip(&facts).map(|(entry, facts)| entry_json(entry, facts.as_ref())).collect();
         let object = json::object().with("path", args.path.as_str()).with("nodes", nodes);
-        return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+        return context.print_json(object);
     }
     let mut table = Table::new([
         ("", Align::Left),

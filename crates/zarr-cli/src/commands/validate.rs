@@ -10,7 +10,7 @@ use zarr::store_api::{AnyStore, StoreKey, StorePrefix};
 use zarr::{Array, ArrayError, DataType, Elements, Group, Node, Options, Selection, StoredMetadata};
 
 use crate::context::Context;
-use crate::describe::coordinates;
+use crate::describe::{coordinates, every_chunk};
 use crate::error::{Failure, Result};
 use crate::slabs::Slabs;
 use crate::table::{BOLD, DIM, GREEN, RED};
@@ -267,7 +267,7 @@ fn check_known(root: Result<Node, ArrayError>, report: &mut Report) -> Result<Ve
     for entry in crate::describe::walk(root?)? {
         match entry.node {
             Ok(Node::Array(array)) => {
-                let chunks = coordinates(&array.chunk_grid_shape()).collect();
+                let chunks = every_chunk(&array)?;
                 found.push(Found { array: *array, chunks, guessed: true });
             }
             Ok(Node::Group(_)) => {}
@@ -411,5 +411,5 @@ fn print_json(args: &ValidateArgs, report: &Report, context: &Context) -> Result
         .with("chunks", report.chunks)
         .with("bytes_read", report.bytes)
         .with("problems", problems);
-    context.print(&format!("{}\n", Json::from(object).to_text_pretty()))
+    context.print_json(object)
 }

@@ -132,7 +132,7 @@ fn plane(array: &Array, select: &str, limit: u64) -> Result<Selection> {
                 (0..rank).map(|other| if other == axis { axes[axis].clone() } else { AxisSelection::from(0..1) }),
             ))
         })
-        .map(|shape| Ok(shape?.iter().product()))
+        .map(|shape| Ok(units::product(&shape?)))
         .collect::<Result<_>>()?;
     for (axis, len) in axes.iter_mut().zip(lengths) {
         let every = len.div_ceil(limit).max(1) as i64;
@@ -219,7 +219,7 @@ impl About<'_> {
                 .with("low", json::float(low))
                 .with("high", json::float(high))
                 .with("file", json::optional(file.map(|(file, _)| file.display().to_string())));
-            return context.print(&format!("{}\n", Json::from(object).to_text_pretty()));
+            return context.print_json(object);
         }
         let select = match self.args.select.trim() {
             "" => String::new(),

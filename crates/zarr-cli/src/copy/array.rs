@@ -10,7 +10,7 @@ use zarr::{Array, Coalescing, Elements, Options, Pool, Selection, StoredMetadata
 
 use super::regions::Regions;
 use crate::context::{Context, pool};
-use crate::describe::coordinates;
+use crate::describe::{coordinates, every_chunk};
 use crate::error::{Context as _, Failure, Result};
 use crate::slabs::read_fixed;
 use crate::{store, units};
@@ -80,7 +80,7 @@ impl<'a> ArrayCopy<'a> {
             let keys = store::list(source.store(), &prefix)?;
             keys.iter().filter_map(|key| encoding.decode(prefix.strip(key)?, grid.len())).filter(inside).collect()
         } else {
-            coordinates(&grid).collect()
+            every_chunk(source)?
         };
         let todo: Vec<Vec<u64>> = chunks.iter().filter(|chunk| !there.contains(*chunk)).cloned().collect();
         let bytes = |chunk: &[u64]| {

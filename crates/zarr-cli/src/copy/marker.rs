@@ -8,7 +8,7 @@ use crate::error::{Context as _, Failure, Result};
 use crate::{json, store};
 
 /// A key at the root of the destination. It is removed when the copy is whole.
-const NAME: &str = ".zarr-copy";
+pub(crate) const MARKER: &str = ".zarr-copy";
 
 /// What is being copied.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) struct Marker {
 
 impl Marker {
     pub(crate) fn key(root: &NodePath) -> Result<StoreKey> {
-        Ok(StorePrefix::new(root.prefix())?.key(NAME)?)
+        Ok(StorePrefix::new(root.prefix())?.key(MARKER)?)
     }
 
     pub(crate) fn load(store: &AnyStore, root: &NodePath) -> Result<Option<Self>> {

@@ -13,4 +13,4 @@ mod marker;
 mod regions;
 
 pub(crate) use array::{ArrayCopy, Copied};
-pub(crate) use marker::{Digest, Marker, documents, is_stored};
+pub(crate) use marker::{Digest, MARKER, Marker, documents, is_stored};

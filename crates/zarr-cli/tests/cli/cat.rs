@@ -1,0 +1,159 @@
+//! `cat` and `create`: elements out, bit for bit.
+
+use crate::common::{bytes_of, ok, sample, temporary, zarr};
+use zarr::{ArrayBuilder, DataType, Selection};
+
+/// The parts of an npy file: its dictionary, and the bytes of the elements.
+fn parse_npy(file: &[u8]) -> (String, &[u8]) {
+    assert_eq!(&file[..8], b"\x93NUMPY\x01\x00");
+    let length = usize::from(u16::from_le_bytes([file[8], file[9]]));
+    let (header, elements) = file[10..].split_at(length);
+    assert!(header.ends_with(b"\n") && (10 + length) % 64 == 0);
+    (String::from_utf8(header.to_vec()).unwrap().trim_end().to_owned(), elements)
+}
+
+#[test]
+fn the_three_formats_agree() {
+    let (_directory, at) = temporary();
+    let array = sample("north_america.zarr/air_temperature");
+    let raw = ok(&["cat", &array, "--format", "raw"]).stdout;
+    assert_eq!(raw, bytes_of(&array));
+    ok(&["cat", &array, "--format", "npy", "-o", &at("a.npy")]);
+    let file = std::fs::read(at("a.npy")).unwrap();
+    let (header, elements) = parse_npy(&file);
+    assert_eq!(header, "{'descr': '<f4', 'fortran_order': False, 'shape': (240, 37, 49), }");
+    assert_eq!(elements, raw);
+    let json = ok(&["cat", &array]).json();
+    let floats = json.as_array().unwrap().iter().flat_map(|map| map.as_array().unwrap()).flat_map(|row| row.as_array().unwrap());
+    let bits: Vec<u8> = floats.flat_map(|value| (value.as_f64().unwrap() as f32).to_le_bytes()).collect();
+    assert_eq!(bits, raw);
+}
+
+#[test]
+fn selections() {
+    let array = sample("north_america.zarr/air_temperature");
+    let library = zarr::open_array(&array).unwrap();
+    for select in ["0", "-1, ::-1", "::100, 3, :", "[5, 5, 0], 1:3, -2:", "..., 7", "10:10"] {
+        let expected = library.read(&Selection::parse(select, 3).unwrap()).unwrap();
+        let file = ok(&["cat", &array, "--select", select, "--format", "npy"]).stdout;
+        let (header, elements) = parse_npy(&file);
+        assert_eq!(elements, expected.as_bytes().unwrap(), "{select}");
+        let lengths: Vec<String> = expected.shape.iter().map(u64::to_string).collect();
+        assert!(header.contains(&format!("'shape': ({}", lengths.join(", "))), "{select}: {header}");
+    }
+    assert_eq!(ok(&["cat", &array, "-s", "0, :2, :2"]).text(), "[[296.07858, 296.17642],\n [295.51743, 295.58868]]\n");
+    assert_eq!(ok(&["cat", &array, "-s", "0, 0, 0"]).text(), "296.07858\n");
+    assert_eq!(ok(&["cat", &array, "-s", "3:3, 0"]).text(), "[]\n");
+}
+
+fn create(path: &str, data_type: &str, shape: &str, data: &[u8]) {
+    ok(&["create", path, "--dtype", data_type, "--shape", shape, "--chunks", "2", "--quiet"]);
+    let store = zarr::open_url(path, &zarr::OpenOptions::write()).unwrap();
+    zarr::Array::open(store, "/", &zarr::options()).unwrap().write(&Selection::all(), data).unwrap();
+}
+
+#[test]
+fn every_kind_of_element() {
+    let (_directory, at) = temporary();
+    let floats = [1.5f32, f32::NAN, f32::NEG_INFINITY, -0.0].map(f32::to_ne_bytes).concat();
+    let times = [0i64, i64::MIN, 86_400].map(i64::to_ne_bytes).concat();
+    let text = ['a', '\0', 'é', '☃'].map(|character| u32::from(character).to_ne_bytes()).concat();
+    let complex = [1f64, 2.0, f64::NAN, f64::INFINITY].map(f64::to_ne_bytes).concat();
+    let fields = r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"},{"name":"b","data_type":"uint8"}]}}"#;
+    let rows = [&7i16.to_ne_bytes()[..], &[1], &(-1i16).to_ne_bytes(), &[255]].concat();
+    for (data_type, count, data, descr, json) in [
+        ("float32", "4", floats.as_slice(), "'<f4'", r#"[1.5, "NaN", "-Infinity", -0.0]"#),
+        ("bool", "3", &[1, 0, 1], "'|b1'", "[true, false, true]"),
+        ("datetime64[s]", "3", &times, "'<M8[s]'", r#"[0, "NaT", 86400]"#),
+        ("U2", "2", &text, "'<U2'", r#"["a", "é☃"]"#),
+        ("S3", "2", b"ab\0xyz", "'|S3'", r#"["YWI=", "eHl6"]"#),
+        ("complex128", "2", &complex, "'<c16'", r#"[[1.0, 2.0], ["NaN", "Infinity"]]"#),
+        ("r16", "2", &[1, 2, 3, 4], "'|V2'", "[[1,2], [3,4]]"),
+        ("int64", "1", &i64::MIN.to_ne_bytes(), "'<i8'", "[-9223372036854775808]"),
+        ("uint64", "1", &u64::MAX.to_ne_bytes(), "'<u8'", "[18446744073709551615]"),
+        ("float16", "1", &0x3C01u16.to_ne_bytes(), "'<f2'", "[1.0009766]"),
+        (fields, "2", &rows, "[('a', '<i2'), ('b', '|u1')]", r#"[{"a":7,"b":1}, {"a":-1,"b":255}]"#),
+    ] {
+        let path = at(&data_type.replace(['"', ':', '[', ']', '{', '}', ','], "_")[..data_type.len().min(12)]);
+        create(&path, data_type, count, data);
+        let file = ok(&["cat", &path, "-f", "npy"]).stdout;
+        let (header, elements) = parse_npy(&file);
+        assert_eq!(header, format!("{{'descr': {descr}, 'fortran_order': False, 'shape': ({count},), }}"));
+        if cfg!(target_endian = "little") {
+            assert_eq!(elements, data, "{data_type}");
+        }
+        assert_eq!(ok(&["cat", &path]).text().trim_end(), json, "{data_type}");
+    }
+}
+
+#[test]
+fn what_a_format_cannot_hold() {
+    let (_directory, at) = temporary();
+    let options = zarr::options();
+    let store = zarr::open_url(&at("s"), &zarr::OpenOptions::write()).unwrap();
+    let array = ArrayBuilder::new([3], DataType::String).create(store, "/", &options).unwrap();
+    array.write_elements(&Selection::all(), &["".to_owned(), "a\"b".to_owned(), "né".to_owned()]).unwrap();
+    assert_eq!(ok(&["cat", &at("s")]).text(), "[\"\", \"a\\\"b\", \"né\"]\n");
+    assert_eq!(
+        zarr(&["cat", &at("s"), "-f", "raw", "-o", &at("o")]).stderr,
+        "error: elements of string differ in length, so raw bytes do not tell where one ends\nhint: --format json writes them\n"
+    );
+    assert!(!std::path::Path::new(&at("o")).exists());
+    ok(&["create", &at("b"), "--dtype", "bfloat16", "--shape", "3"]);
+    let run = zarr(&["cat", &at("b"), "-f", "npy"]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.starts_with("error: NumPy has no data type for bfloat16, so there is no npy file of it\nhint: --format json"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn creating() {
+    let (_directory, at) = temporary();
+    let path = at("a.zarr");
+    let created = ok(&[
+        "create",
+        &path,
+        "--shape",
+        "10,20",
+        "--dtype",
+        "float32",
+        "--chunks",
+        "y=5,x=all",
+        "--shards",
+        "10,20",
+        "--codec",
+        "shuffle+zstd:1",
+        "--fill",
+        "NaN",
+        "--dimension-names",
+        "y,x",
+        "--attributes",
+        r#"{"big": 123456789012345678901234567890}"#,
+    ]);
+    assert!(created.stderr.contains("10×20 float32, chunks of 5×20 in 10×20, shuffle(elementsize=4) → zstd(1)"), "{}", created.stderr);
+    let info = ok(&["info", &path, "--json"]);
+    assert!(info.text().contains("123456789012345678901234567890"));
+    let json = info.json();
+    assert_eq!((&json["chunk_shape"], &json["shard_shape"]), (&serde_json::json!([5, 20]), &serde_json::json!([10, 20])));
+    assert_eq!((&json["fill_value"], &json["chunks_present"]), (&"NaN".into(), &0.into()));
+    assert_eq!(
+        zarr(&["create", &path, "--shape", "3", "--dtype", "int8"]).stderr,
+        format!(
+            "error: cannot create {path}\n  because: there is already an array at /; erase it first, or ask to overwrite it\nhint: --overwrite removes it first\n"
+        )
+    );
+    ok(&["create", &path, "--shape", "3", "--dtype", "int8", "--version", "2", "--overwrite", "--fill", "-5"]);
+    assert_eq!(ok(&["cat", &path]).text(), "[-5, -5, -5]\n");
+    ok(&["create", &at("in.zip/deep/down"), "--shape", "2", "--dtype", "bool"]);
+    assert_eq!(ok(&["cat", &at("in.zip/deep/down")]).text(), "[false, false]\n");
+    ok(&["create", &at("scalar"), "--shape", "", "--dtype", "f8", "--fill", "1.5"]);
+    assert_eq!(ok(&["cat", &at("scalar")]).text(), "1.5\n");
+    let wrong = zarr(&["create", &at("w"), "--shape", "3", "--dtype", "float23"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("`float23` is no data type; examples are float32"), "{}", wrong.stderr);
+    let wrong = zarr(&["create", &at("w"), "--shape", "3", "--dtype", "int8", "--fill", "300"]);
+    assert!(wrong.stderr.starts_with("error: --fill: `300` is no element of int8\n  because: "), "{}", wrong.stderr);
+}

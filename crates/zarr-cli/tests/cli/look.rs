@@ -1,0 +1,194 @@
+//! `info`, `tree`, `read`, `view`, `completions`, and what is said when something is wrong.
+
+use crate::common::{ok, run, sample, temporary, zarr};
+
+#[test]
+fn info_of_an_array() {
+    let text = ok(&["info", &sample("north_america.zarr/air_temperature")]);
+    let expected = "\
+air_temperature  array, v3
+  shape       240×37×49  (time, latitude, longitude)
+  data type   float32
+  fill value  \"NaN\"
+  shards      120×37×49, a grid of 2×1×1
+  chunks      24×37×49, 174 kB each
+  codecs      zstd(9)
+  stored      1.39 MB in 2 of 2 shards
+  decoded     1.74 MB, 1.26 times the stored size
+  attributes
+    standard_name: \"air_temperature\"
+";
+    assert!(text.text().starts_with(expected), "{}", text.text());
+    let json = ok(&["info", "--json", &sample("sea_surface.zarr/surface_temperature")]).json();
+    assert_eq!(json["shape"], serde_json::json!([54, 18, 432]));
+    assert_eq!(json["zarr_format"], 2);
+    assert_eq!(json["decoded_bytes"], 54 * 18 * 432 * 4);
+    assert_eq!((&json["chunks_present"], &json["chunks_total"]), (&18.into(), &18.into()));
+    assert_eq!(json["attributes"]["units"], "K");
+    assert_eq!(json["dimension_names"], serde_json::json!(["time", "latitude", "longitude"]));
+}
+
+#[test]
+fn a_tree() {
+    let tree = ok(&["tree", &sample("north_america.zarr")]);
+    let lines: Vec<&str> = tree.text().lines().collect();
+    assert_eq!(
+        lines[2],
+        "├── air_temperature          240×37×49                float32  24×37×49 in 120×37×49  zstd(9)  1.39 MB  1.74 MB   1.26      2/2"
+    );
+    assert!(lines[10].starts_with("└── time_bnds"), "{}", lines[10]);
+    assert_eq!(lines[11], "9 arrays, 1.39 MB stored, 1.75 MB decoded, ratio 1.26");
+    let json = ok(&["tree", &sample("sea_surface.zarr"), "--json"]).json();
+    assert_eq!(json["nodes"].as_array().unwrap().len(), 10);
+    assert_eq!(json["nodes"][0]["consolidated"], true);
+}
+
+#[test]
+fn a_node_that_cannot_be_opened_does_not_hide_the_others() {
+    let (_directory, at) = temporary();
+    crate::common::copy_directory(&sample("sea_surface.zarr"), &at("s"));
+    std::fs::remove_file(at("s/.zmetadata")).unwrap();
+    std::fs::write(at("s/latitude/.zarray"), "{\"zarr_format\": 2}").unwrap();
+    let tree = ok(&["tree", &at("s")]);
+    assert!(
+        tree.text().contains("├── latitude                      cannot be opened: latitude/.zarray: $: the required key"),
+        "{}",
+        tree.text()
+    );
+    assert!(tree.text().contains("surface_temperature           54×18×432"));
+    let read = zarr(&["read", &at("s")]);
+    assert_eq!(read.code, 1);
+    assert!(read.stderr.contains("error: 1 of 9 arrays could not be read"), "{}", read.stderr);
+    assert!(read.text().contains("8 arrays read on CPU"));
+}
+
+#[test]
+fn reading_says_what_came_out() {
+    let read = ok(&["read", &sample("north_america.zarr")]);
+    assert!(read.text().contains("9 arrays read on CPU: 1.39 MB in "), "{}", read.text());
+    let json = ok(&["read", &sample("north_america.zarr/air_temperature"), "--json"]).json();
+    assert_eq!((&json["min"], &json["max"]), (&257.31882.into(), &306.0733.into()));
+    assert!((json["mean"].as_f64().unwrap() - 286.4776361).abs() < 1e-6);
+    assert_eq!(json["count"], 240 * 37 * 49);
+    assert_eq!((json["decoded_bytes"].as_u64(), json["requests"].as_u64()), (Some(1_740_480), Some(4)));
+    assert_eq!(json["ran"][1], "zstd, bytes on host by cpu");
+    // The sea has no temperature on land.
+    let json = ok(&["read", &sample("sea_surface.zarr/surface_temperature"), "--json", "--device", "cpu", "--threads", "1"]).json();
+    assert_eq!((&json["fill"], &json["nan"], &json["threads"]), (&110_970.into(), &0.into(), &1.into()));
+    assert!(json["max"].as_f64().unwrap() < 310.0);
+    let part = ok(&["read", &sample("north_america.zarr/air_temperature"), "--select", "-1, ::2, [0, 5]", "--json"]).json();
+    assert_eq!(part["shape"], serde_json::json!([19, 2]));
+}
+
+#[test]
+fn pictures() {
+    let (_directory, at) = temporary();
+    let array = sample("north_america.zarr/air_temperature");
+    let said = ok(&["view", &array, "--select", "120", "-o", &at("a.png"), "--map", "magma"]);
+    assert!(said.text().starts_with("air_temperature[120]  37×49, colours from 262.854 to 299.471 K, north up → "), "{}", said.text());
+    let pixel = |file: &str, x: usize, y: usize| {
+        let mut reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap())).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((info.width, info.height), (49 * 11, 37 * 11));
+        let at = (y * info.width as usize + x) * 4;
+        [pixels[at], pixels[at + 1], pixels[at + 2], pixels[at + 3]]
+    };
+    // Warm in the south, cold in the north.
+    let (north, south) = (pixel(&at("a.png"), 400, 5), pixel(&at("a.png"), 400, 400));
+    assert!(u16::from(south[0]) > u16::from(north[0]) + 100, "{north:?} {south:?}");
+    ok(&["view", &array, "--select", "120", "-o", &at("b.png"), "--map", "magma", "--as-stored"]);
+    assert_eq!(pixel(&at("b.png"), 400, 401), north);
+    // Without a terminal there are neither colours nor escapes.
+    let drawn = ok(&["view", &array]);
+    assert!(!drawn.text().contains('\x1b') && drawn.text().lines().count() > 15, "{}", drawn.text());
+    let mut forced = crate::common::command(&["view", &array]);
+    forced.env("CLICOLOR_FORCE", "1");
+    assert!(run(forced).text().contains("\x1b[38;2;"));
+    let mut plain = crate::common::command(&["view", &array]);
+    plain.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1");
+    assert!(!run(plain).text().contains('\x1b'));
+    // Land is transparent.
+    ok(&["view", &sample("sea_surface.zarr/surface_temperature"), "-o", &at("c.png"), "--zoom", "1"]);
+    let mut reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(at("c.png")).unwrap())).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    assert_eq!(pixels.chunks_exact(4).filter(|pixel| pixel[3] == 0).count(), 110_970 / 54);
+    assert_eq!(zarr(&["view", &sample("north_america.zarr/latitude")]).stderr, "error: an array of 1 dimension is no picture\n");
+    assert_eq!(
+        zarr(&["view", &array, "--select", "0, 1"]).stderr,
+        "error: the selection has 49, and a picture two\nhint: select one position along the others: --select \"0, ...\"\n"
+    );
+}
+
+#[test]
+fn completions() {
+    for (shell, piece) in [("bash", "complete -F _zarr"), ("zsh", "#compdef zarr"), ("fish", "complete -c zarr")] {
+        assert!(ok(&["completions", shell]).text().contains(piece), "{shell}");
+    }
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let run = zarr(arguments);
+        let stderr = run.stderr.replace(&sample(""), "DATA/");
+        assert_eq!((run.code, stderr.as_str()), (code, expected), "{arguments:?}");
+    };
+    check(
+        &["info", &sample("north_amercia.zarr")],
+        1,
+        "error: DATA/north_amercia.zarr does not exist\nhint: did you mean DATA/north_america.zarr?\n",
+    );
+    check(
+        &["info", &sample("")],
+        1,
+        "error: there is no Zarr array or group at DATA/\nhint: DATA/ is no Zarr itself, but holds north_america.zarr, sea_surface.zarr\n",
+    );
+    check(
+        &["cat", &sample("sea_surface.zarr")],
+        2,
+        "error: DATA/sea_surface.zarr is a group, and this works on one array\n\
+         hint: it holds forecast_period, forecast_reference_time, forecast_reference_time_bnds, latitude, latitude_longitude, longitude, \
+         surface_temperature, time and 1 more\n",
+    );
+    check(
+        &["cat", &sample("north_america.zarr/latitude"), "--select", "40"],
+        1,
+        "error: selection: position 40 is outside axis 0 of length 37\n\
+         hint: a selection looks like `0, 10:20, ::-2, [1,5,3]`, an entry for each axis; `zarr info` shows the shape\n",
+    );
+    check(
+        &["read", &sample("north_america.zarr"), "--select", "0"],
+        2,
+        "error: DATA/north_america.zarr is a group, and a selection is of one array\nhint: name the array in the path\n",
+    );
+    check(
+        &["copy", &sample("north_america.zarr/time"), "x", "--version", "4"],
+        2,
+        "error: invalid value '4' for '--version <2|3>': `4` is not a version of the format: 2 or 3\n\nFor more information, try '--help'.\n",
+    );
+    check(
+        &["read", &sample("north_america.zarr"), "--device", "gpu"],
+        2,
+        "error: invalid value 'gpu' for '--device <DEVICE>': no device `gpu`; there are `auto` and `cpu`\n\nFor more information, try '--help'.\n",
+    );
+    check(
+        &["info", "ftp://example.org/x"],
+        1,
+        "error: cannot open ftp://example.org/x\n  because: bad parameter: `ftp` is not a scheme that stores are known by\n",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut child = crate::common::command(&["cat", &sample("north_america.zarr/air_temperature")])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}

@@ -1,0 +1,8 @@
+//! The command, run as its users run it: on the sample data of the repository, and on stores made here.
+
+mod cat;
+mod common;
+mod copy;
+mod http;
+mod look;
+mod validate;
