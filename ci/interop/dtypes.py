@@ -51,10 +51,6 @@ class DType:
 
     # Elements.
 
-    def element(self, i, style, rng):
-        """Element `i` as canonical bytes (fixed size) or as a Python value (variable size)."""
-        raise NotImplementedError
-
     def values(self, count, style, seed):
         """`count` elements: an array of `np` for a fixed size, else a list of bytes."""
         rng = np.random.default_rng(seed)

@@ -9,12 +9,17 @@ REPORT gets a line of JSON per case: its id, the verdict and, for a failure, the
 """
 
 import importlib.metadata
+import itertools
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 import warnings
+
+import numcodecs
+import numpy as np
 
 import dtypes
 from dtypes import DTYPES
@@ -59,8 +64,6 @@ class ZarrPython:
     def read(self, path, case):
         a = self.zarr.open_array(self.Store(path, read_only=True), mode="r")
         d = DTYPES[case["levels"]["dtype"]]
-        import numpy as np
-
         got = a[...]
         if d.variable:
             # A 0-d read of objects yields the object.
@@ -72,8 +75,6 @@ class ZarrPython:
 
 
 def boxed(value):
-    import numpy as np
-
     out = np.empty((), object)
     out[()] = value
     return out
@@ -127,8 +128,6 @@ class Tensorstore:
             a.write(self._as(a, part)).result()
 
     def _as(self, a, values):
-        import numpy as np
-
         if a.dtype.name in SINGLES:
             data = np.frombuffer(values.tobytes(), SINGLES[a.dtype.name])
             return data.reshape((*values.shape, values.dtype.itemsize))
@@ -136,8 +135,6 @@ class Tensorstore:
         return values if values.dtype == want else np.ascontiguousarray(values).view(want)
 
     def _values(self, a):
-        import numpy as np
-
         if a.dtype.name in SINGLES:
             # What `read` makes of these has elements of no bytes; writing into an array of ours does not.
             out = np.zeros(a.shape, SINGLES[a.dtype.name])
@@ -146,8 +143,6 @@ class Tensorstore:
         return np.asarray(a.read().result())
 
     def read(self, path, case):
-        import numpy as np
-
         d = DTYPES[case["levels"]["dtype"]]
         fields = self._fields(case)
         shape = tuple(case["shape"])
@@ -166,11 +161,7 @@ class Numcodecs:
     """Format 2 by its specification, in a few lines over numpy and numcodecs: no Zarr library between."""
 
     def _open(self, document):
-        import numpy as np
-
         codecs = []
-        import numcodecs
-
         for config in [*(document.get("filters") or []), document["compressor"]]:
             if config is not None:
                 codecs.append(numcodecs.get_codec(dict(config)))
@@ -183,8 +174,6 @@ class Numcodecs:
         return [(f[0], self._dtype(f[1]), *map(tuple, f[2:])) for f in spelled]
 
     def _chunks(self, document):
-        import itertools
-
         grid = [-(-n // c) for n, c in zip(document["shape"], document["chunks"])]
         for at in itertools.product(*map(range, grid)):
             key = document.get("dimension_separator", ".").join(map(str, at)) or "0"
@@ -193,8 +182,6 @@ class Numcodecs:
             )
 
     def write(self, path, case, raw):
-        import numpy as np
-
         d = DTYPES[case["levels"]["dtype"]]
         document = case["metadata"]
         if document["zarr_format"] != 2:
@@ -224,7 +211,7 @@ class Numcodecs:
                 # What is nothing but fill is expected as it is, and this codec would lose some of it.
                 continue
             data = np.asarray(chunk, order=document["order"])
-            if data.dtype == object:
+            if data.dtype.kind == "O":
                 # The codecs for objects take them in the order in which they are to be stored.
                 data = data.reshape(-1, order=document["order"])
             for codec in codecs:
@@ -236,8 +223,6 @@ class Numcodecs:
             file.write_bytes(data)
 
     def read(self, path, case):
-        import numpy as np
-
         d = DTYPES[case["levels"]["dtype"]]
         if d.kind == "ml":
             raise NotImplementedError("numpy exports no buffers of this type")
@@ -259,7 +244,7 @@ class Numcodecs:
             for codec in reversed(codecs):
                 data = codec.decode(data)
             chunk = np.asarray(data)
-            if dt != object:
+            if dt.kind != "O":
                 chunk = np.ascontiguousarray(chunk).reshape(-1).view(dt)
             chunk = chunk.reshape(document["chunks"], order=document["order"])
             out[where] = chunk[tuple(slice(0, w.stop - w.start) for w in where)]
@@ -323,8 +308,6 @@ def supervise(name, action, cases_dir, root, report):
             command = [sys.executable, __file__, name, action, str(cases_dir), str(root), "--work", str(start)]
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             begun = None
-            import threading
-
             tail = []
             reader = threading.Thread(target=lambda: tail.extend(child.stderr.readlines()[-40:]))
             reader.start()
@@ -334,7 +317,7 @@ def supervise(name, action, cases_dir, root, report):
                     begun = line["begin"]
                 else:
                     lines.write(json.dumps(line) + "\n")
-                    begun, start = None, start_after(cases, line["id"])
+                    begun = None
             code = child.wait()
             reader.join()
             if begun is not None:
@@ -348,10 +331,6 @@ def supervise(name, action, cases_dir, root, report):
                 raise SystemExit(f"{name}: exit {code} outside of any case\n{''.join(tail)}")
             else:
                 break
-
-
-def start_after(cases, name):
-    return int(name) + 1
 
 
 def versions():

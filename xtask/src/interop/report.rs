@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -218,7 +219,7 @@ impl Outcome {
         let list: Vec<String> = versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         println!("{} cases; {}", self.cover.cases.len(), list.join(", "));
         println!("Per peer: what we read of theirs | what they read of ours; ok, then -declared skips, then !failed");
-        println!("{:<26}{}", "", Peer::ALL.map(|p| format!("{:<30}", p.name())).join(""));
+        println!("{:<28}{}", "", Peer::ALL.map(|p| format!("{:<30}", p.name())).join(""));
         for factor in ["", "layout", "filter", "compressor", "dtype", "shape"] {
             let levels: BTreeSet<&String> = self.counts.keys().filter(|k| k.0 == factor).map(|k| &k.1).collect();
             if !factor.is_empty() {
@@ -230,7 +231,7 @@ impl Outcome {
                     let counts = self.counts.get(&key).copied().unwrap_or_default();
                     format!("{:<30}", counts.map(cell).join(" | "))
                 });
-                println!("  {level:<24}{}", cells.join("").trim_end());
+                println!("  {level:<26}{}", cells.join("").trim_end());
             }
         }
         println!("hierarchies, with zarr-python: {} writes and reads as they should be", self.trees);
@@ -250,15 +251,17 @@ impl Outcome {
     /// # Errors
     /// When a figure is not JSON.
     pub(crate) fn record(&self, versions: &BTreeMap<String, String>, took: Duration) -> Result<String> {
-        let mut factors = serde_json::Map::new();
-        for ((factor, level, peer), [theirs, ours]) in &self.counts {
-            let factor = if factor.is_empty() { "total" } else { factor };
-            let one = |c: &Count| json!({"ok": c.ok, "declared": c.declared, "failed": c.failed});
-            let by_level = factors.entry(factor).or_insert_with(|| json!({}));
-            by_level[level][peer] = json!({"we_read": one(theirs), "they_read": one(ours)});
+        let head = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+        let commit = head.ok().and_then(|o| String::from_utf8(o.stdout).ok()).map(|c| c.trim().to_owned());
+        // By factor and level: per peer, ok, declared and failed of what we read, then of what they read.
+        let mut levels: BTreeMap<String, BTreeMap<&str, [[u32; 3]; 2]>> = BTreeMap::new();
+        for ((factor, level, peer), counts) in &self.counts {
+            let name = if factor.is_empty() { level.clone() } else { format!("{factor} {level}") };
+            levels.entry(name).or_default().insert(peer, counts.map(|c| [c.ok, c.declared, c.failed]));
         }
         let record = json!({
             "command": "cargo xtask interop --record",
+            "commit": commit,
             "cases": self.cover.cases.len(),
             "pairs": self.cover.pairs,
             "versions": versions,
@@ -267,9 +270,12 @@ impl Outcome {
             "failures": self.failures,
             "stale": self.stale,
             "declared": self.cover.rules,
-            "counts": factors,
+            "counts_are": "ok, declared, failed: of what we read of theirs, of what they read of ours",
+            "counts": levels,
         });
-        Ok(serde_json::to_string_pretty(&record)? + "\n")
+        let mut out = String::new();
+        lines(&record, 2, &mut out)?;
+        Ok(out + "\n")
     }
 
     /// Whether all is as declared.
@@ -283,6 +289,34 @@ impl Outcome {
         let failed: usize = self.failures.values().map(Vec::len).sum();
         Err(format!("interop: {failed} failed, {} stale rules", self.stale.len()).into())
     }
+}
+
+/// Writes JSON with a line for each value `depth` levels down, so that records can be compared line by line.
+fn lines(value: &serde_json::Value, depth: usize, out: &mut String) -> Result<()> {
+    let indent = " ".repeat(3 - depth);
+    let (open, close, items): (_, _, Vec<_>) = match value {
+        serde_json::Value::Object(object) if depth > 0 && !object.is_empty() => {
+            ('{', '}', object.iter().map(|(k, v)| (Some(k), v)).collect())
+        }
+        serde_json::Value::Array(array) if depth > 0 && !array.is_empty() => ('[', ']', array.iter().map(|v| (None, v)).collect()),
+        _ => {
+            *out += &serde_json::to_string(value)?;
+            return Ok(());
+        }
+    };
+    out.push(open);
+    for (number, (key, value)) in items.into_iter().enumerate() {
+        *out += if number == 0 { "\n" } else { ",\n" };
+        *out += &indent;
+        if let Some(key) = key {
+            *out += &format!("{}: ", serde_json::to_string(key)?);
+        }
+        lines(value, depth - 1, out)?;
+    }
+    out.push('\n');
+    *out += &indent[1..];
+    out.push(close);
+    Ok(())
 }
 
 fn cell(count: Count) -> String {
