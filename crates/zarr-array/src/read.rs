@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
-use zarr_buffer_api::{OwnedTiles, TileWriter};
-use zarr_codec_api::Scratch;
+use zarr_buffer_api::{Offsets, OwnedTiles, TileMut, TileWriter};
+use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreErrorKind, StoreKey};
 
 use crate::ArrayError;
-use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
+use crate::geometry::{Elements, Leaf};
+use crate::plan::{ChunkNode, ChunkPart, Fetch, Gather, Plan, Step, Steps, Then, bytes_of, covers_in_order, gather};
 use crate::pool::{Pool, with_scratch};
 use crate::storage::Storage;
 
@@ -184,10 +185,47 @@ impl Blocking<'_> {
         let mut tile = tiles.claim(&leaf.tile)?;
         let Some(contiguous) = tile.as_contiguous().filter(|bytes| bytes.len() == bound.byte_len) else {
             // The tile is claimed now, so that the chunk is copied from here.
+            return self.fetch_rows(key, range, part, leaf, &mut tile).map(|()| true);
+        };
+        let expected = contiguous.len();
+        match self.job.store.get_into(key, range, contiguous) {
+            Ok(Some(len)) if len == expected => {}
+            Ok(Some(len)) => return Err(plan.error(&part.node, CodecError::size("bytes", expected, len))),
+            Ok(None) if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
+            Ok(None) => tile.fill(plan.chunks.fill_bytes())?,
+            Err(error) if error.kind() == StoreErrorKind::Parameter => {
+                let found = self.job.store.size(key)?.unwrap_or(0);
+                let found = usize::try_from(found).unwrap_or(usize::MAX);
+                return Err(plan.error(&part.node, CodecError::size("bytes", expected, found)));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// Reads a chunk that is stored as it is, some rows at a time: a large one would not stay in caches between the read and the copy.
+    fn fetch_rows(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        part: &ChunkPart,
+        leaf: &Leaf<'_>,
+        tile: &mut TileMut<'_>,
+    ) -> Result<(), ArrayError> {
+        const ROWS: usize = 2 << 20;
+        let plan = self.job.plan;
+        let bound = plan.bound(&part.node)?;
+        let wrong = |found: usize| plan.error(&part.node, CodecError::size("bytes", bound.byte_len, found));
+        let row = bound.layout.strides.first().map_or(0, |stride| stride.unsigned_abs());
+        let rows = match leaf.parts.first().map(|part| &part.elements) {
+            Some(Elements::Steps { start, step: 1, len }) if bound.byte_len > 2 * ROWS && row > 0 => Some((*start as usize, *len as usize)),
+            _ => None,
+        };
+        let Some((start, len)) = rows.filter(|_| !leaf.points && bound.layout.is_contiguous()) else {
             return with_scratch(|scratch| {
                 match self.fetch_one(key, range, bound.byte_len as u64, scratch)? {
                     Some(bytes) => {
-                        plan.decode(part, &bytes, leaf, &mut tile, scratch)?;
+                        plan.decode(part, &bytes, leaf, tile, scratch)?;
                         if let Fetched::Scratch(bytes, _) = bytes {
                             scratch.give(bytes);
                         }
@@ -195,23 +233,41 @@ impl Blocking<'_> {
                     None if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
                     None => tile.fill(plan.chunks.fill_bytes())?,
                 }
-                Ok(true)
+                Ok(())
             });
         };
-        let expected = contiguous.len();
-        match self.job.store.get_into(key, range, contiguous) {
-            Ok(Some(len)) if len == expected => {}
-            Ok(Some(len)) => return Err(plan.error(&part.node, zarr_codec_api::CodecError::size("bytes", expected, len))),
-            Ok(None) if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
-            Ok(None) => tile.fill(plan.chunks.fill_bytes())?,
-            Err(error) if error.kind() == StoreErrorKind::Parameter => {
-                let found = self.job.store.size(key)?.unwrap_or(0);
-                let found = usize::try_from(found).unwrap_or(usize::MAX);
-                return Err(plan.error(&part.node, zarr_codec_api::CodecError::size("bytes", expected, found)));
-            }
-            Err(error) => return Err(error.into()),
+        let base = match range {
+            ByteRange::Bounded { start, .. } => start,
+            _ => match self.job.store.size(key)? {
+                None => return Ok(tile.fill(plan.chunks.fill_bytes())?),
+                Some(found) if found != bound.byte_len as u64 => return Err(wrong(usize::try_from(found).unwrap_or(usize::MAX))),
+                Some(_) => 0,
+            },
+        };
+        let Gather { offset, steps } = gather(leaf, &bound.layout);
+        let steps: Vec<Offsets<'_>> = steps.iter().map(Step::offsets).collect();
+        // Where the first row wanted would start, had only it been read.
+        let offset = offset.checked_sub(start * row).ok_or_else(|| wrong(0))?;
+        let each = (ROWS / row).max(1);
+        for from in (0..len).step_by(each) {
+            let to = len.min(from + each);
+            let bytes = base + ((start + from) * row) as u64..base + ((start + to) * row) as u64;
+            let bytes = ByteRange::Bounded { start: bytes.start, end: bytes.end };
+            with_scratch(|scratch| {
+                let fetched = self.fetch_one(key, bytes, ((to - from) * row) as u64, scratch)?;
+                let fetched = fetched.ok_or_else(|| vanished(plan, std::slice::from_ref(part)))?;
+                if fetched.len() != (to - from) * row {
+                    return Err(wrong(start * row + fetched.len()));
+                }
+                let mut rows = tile.rows(from..to).ok_or_else(|| wrong(0))?;
+                rows.copy_from(&fetched, offset, &steps)?;
+                if let Fetched::Scratch(bytes, _) = fetched {
+                    scratch.give(bytes);
+                }
+                Ok(())
+            })?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Reads into memory that this thread reuses, where a bound on the size is known.
@@ -268,7 +324,7 @@ impl std::ops::Deref for Fetched {
 }
 
 pub(crate) fn vanished(plan: &Plan, parts: &[ChunkPart]) -> ArrayError {
-    let error = || zarr_codec_api::CodecError::format("sharding_indexed", "the shard was removed while it was read");
+    let error = || CodecError::format("sharding_indexed", "the shard was removed while it was read");
     match parts.first() {
         Some(part) => plan.error(&part.node, error()),
         None => ArrayError::parameter("an empty request"),
@@ -276,7 +332,7 @@ pub(crate) fn vanished(plan: &Plan, parts: &[ChunkPart]) -> ArrayError {
 }
 
 pub(crate) fn short(plan: &Plan, node: &ChunkNode) -> ArrayError {
-    plan.error(node, zarr_codec_api::CodecError::format("sharding_indexed", "the shard ends before an inner chunk that its index names"))
+    plan.error(node, CodecError::format("sharding_indexed", "the shard ends before an inner chunk that its index names"))
 }
 
 /// Reads with either kind of store, for an async caller. The result is owned until the last thread is done with it, so that dropping the

@@ -215,6 +215,22 @@ impl TileMut<'_> {
         self.axes.iter().map(|axis| axis.len).collect()
     }
 
+    /// Some of the positions along the first axis, as a tile of their own for the time being; `None` when there are not so many.
+    pub fn rows(&mut self, rows: Range<usize>) -> Option<TileMut<'_>> {
+        let (first, rest) = self.axes.split_first()?;
+        if rows.start > rows.end || rows.end > first.len {
+            return None;
+        }
+        let (offset, list) = match &first.list {
+            Some(list) => (0, Some(list.get(rows.clone())?.to_vec())),
+            // The tile lies inside the output, and so does each of its rows.
+            None => (first.stride * rows.start as isize, None),
+        };
+        let mut axes = vec![TileAxis { len: rows.len(), stride: first.stride, list }];
+        axes.extend(rest.iter().map(|axis| TileAxis { len: axis.len, stride: axis.stride, list: axis.list.clone() }));
+        Some(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.item_size, output: PhantomData })
+    }
+
     /// The tile's bytes, if they lie in C order without gaps: then a decoder can write them in place.
     pub fn as_contiguous(&mut self) -> Option<&mut [u8]> {
         if self.axes.iter().any(|axis| axis.len == 0) {
@@ -291,6 +307,28 @@ mod tests {
         assert_eq!(writer.claim(&[0, 0]).unwrap_err().kind, BufferErrorKind::Borrowed);
         assert!(writer.claim(&[2, 0]).is_err());
         assert_eq!(output, [2, 0, 0, 1, 4, 0, 0, 3, 0, 9, 9, 0]);
+    }
+
+    #[test]
+    fn rows_of_a_tile() {
+        let mut output = vec![0u8; 12];
+        let layout = Layout::contiguous(&[3, 4], 1).unwrap();
+        let axes = vec![AxisTiles::Lists(vec![vec![2, 0, 1]]), AxisTiles::Ranges(vec![1..3])];
+        let writer = TileWriter::new(&mut output, layout.clone(), axes).unwrap();
+        let mut tile = writer.claim(&[0, 0]).unwrap();
+        tile.rows(0..1).unwrap().fill(&[1]).unwrap();
+        tile.rows(1..3).unwrap().copy_from(&[2, 3, 4, 5], 0, &[Offsets::Stride(2), Offsets::Stride(1)]).unwrap();
+        assert!(tile.rows(2..4).is_none());
+        drop(writer);
+        assert_eq!(output, [0, 2, 3, 0, 0, 4, 5, 0, 0, 1, 1, 0]);
+
+        let mut output = vec![0u8; 12];
+        let axes = vec![AxisTiles::Ranges(vec![1..3]), AxisTiles::Ranges(vec![0..4])];
+        let writer = TileWriter::new(&mut output, layout, axes).unwrap();
+        let mut tile = writer.claim(&[0, 0]).unwrap();
+        tile.rows(1..2).unwrap().as_contiguous().unwrap().fill(7);
+        drop(writer);
+        assert_eq!(output, [0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);
     }
 
     #[test]

@@ -349,3 +349,25 @@ fn an_index_cache_saves_requests_and_sees_writes() {
     array.erase_chunk(&[0, 0]).unwrap();
     assert_eq!(array.read_elements::<i32>(&Selection::parse("3, 3", 2).unwrap()).unwrap(), [0]);
 }
+
+#[test]
+fn large_raw_chunks_are_read_some_rows_at_a_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = AnyStore::blocking(FilesystemStore::new(directory.path()).unwrap());
+    let builder = ArrayBuilder::new([60, 400_000], DataType::UInt8).chunks([30, 200_000]).compressors([]);
+    let array = builder.create(store, "/", &options()).unwrap();
+    let values: Vec<u8> = (0..24_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    array.erase_chunk(&[1, 0]).unwrap();
+    let mut expected = values.clone();
+    (30..60).for_each(|row| expected[row * 400_000..row * 400_000 + 200_000].fill(0));
+    assert!(array.read_elements::<u8>(&Selection::all()).unwrap() == expected);
+    // A chunk that is too long or too short is told all the same.
+    let mut long = array.read_encoded_chunk(&[0, 1]).unwrap().unwrap().to_vec();
+    long.push(0);
+    array.write_encoded_chunk(&[0, 1], long.clone()).unwrap();
+    assert!(array.read(&Selection::all()).is_err());
+    long.truncate(long.len() - 2);
+    array.write_encoded_chunk(&[0, 1], long).unwrap();
+    assert!(array.read(&Selection::all()).is_err());
+}
