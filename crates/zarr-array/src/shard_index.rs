@@ -222,9 +222,13 @@ pub(crate) struct IndexCache {
     kept: Mutex<Kept>,
 }
 
+/// Where a shard lies in the value that holds it; `None`: it is the value.
+type Place = Option<Range<u64>>;
+
 #[derive(Debug, Default)]
 struct Kept {
-    indexes: HashMap<StoreKey, Vec<(Option<Range<u64>>, Arc<ShardIndex>)>>,
+    /// By key, then by the shard's place in the value.
+    indexes: HashMap<StoreKey, Vec<(Place, Arc<ShardIndex>)>>,
     bytes: usize,
 }
 
