@@ -168,12 +168,58 @@ unsafe fn copy_merged(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_
         unsafe { copy_tiles(to, from, [outer.len, inner.len], strides, item_size) };
         return;
     }
+    if let [rows, row] = axes
+        && let (Some(rows_to), Some(rows_from)) = (rows.destination.stride(), rows.source.stride())
+        && let (Some(step), Some(true)) = (row.destination.stride(), row.source.stride().map(|step| Some(step) == row.destination.stride()))
+        && usize::try_from(step) == Ok(item_size)
+        && let len @ WORD..=SHORT = item_size * row.len
+    {
+        // SAFETY: the same elements: rows of `len` bytes side by side, on both sides.
+        unsafe { copy_short_rows(to, from, rows.len, [rows_to, rows_from], len) };
+        return;
+    }
     for index in 0..first.len {
         let to = to.wrapping_offset(first.destination.at(index));
         let from = from.wrapping_offset(first.source.at(index));
         // SAFETY: a sub-box of the caller's box.
         unsafe { copy_merged(to, from, rest, item_size) };
     }
+}
+
+/// Bytes that are moved at once in a short row.
+const WORD: usize = 16;
+/// The longest row for which a call of `memcpy` costs more than it saves.
+const SHORT: usize = 64;
+
+/// Rows of the same length, too short to be worth a call each.
+///
+/// # Safety
+/// As [`copy_unchecked`], for `count` rows of `len` bytes, `WORD` or more; strides are `[destination, source]`.
+unsafe fn copy_short_rows(to: *mut u8, from: *const u8, count: usize, strides: [isize; 2], len: usize) {
+    for index in 0..count {
+        let to = to.wrapping_offset(strides[0].wrapping_mul(index as isize));
+        let from = from.wrapping_offset(strides[1].wrapping_mul(index as isize));
+        let mut at = 0;
+        while at + WORD <= len {
+            // SAFETY: inside the row.
+            unsafe { copy_word(to.wrapping_add(at), from.wrapping_add(at)) };
+            at += WORD;
+        }
+        if at < len {
+            // SAFETY: the last word of the row, which overlaps the one before.
+            unsafe { copy_word(to.wrapping_add(len - WORD), from.wrapping_add(len - WORD)) };
+        }
+    }
+}
+
+/// # Safety
+/// `WORD` bytes are valid for writes at `to` and for reads at `from`.
+#[inline]
+unsafe fn copy_word(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's promise; bytes have no alignment.
+    let word = unsafe { from.cast::<[u8; WORD]>().read() };
+    // SAFETY: as above.
+    unsafe { to.cast::<[u8; WORD]>().write(word) };
 }
 
 /// A transpose in tiles, so that both sides stay in cache lines.
@@ -211,14 +257,24 @@ unsafe fn copy_row(to: *mut u8, from: *const u8, axis: &CopyAxis<'_>, item_size:
         return;
     }
     macro_rules! elements {
-        ($type:ty) => {
+        ($type:ty, $to:expr, $from:expr) => {
             for index in 0..axis.len {
-                let from = from.wrapping_offset(axis.source.at(index)).cast::<$type>();
-                let to = to.wrapping_offset(axis.destination.at(index)).cast::<$type>();
+                let from = from.wrapping_offset($from(index)).cast::<$type>();
+                let to = to.wrapping_offset($to(index)).cast::<$type>();
                 // SAFETY: a valid element of this width by the caller's promise; no alignment is assumed.
                 let element = unsafe { from.read_unaligned() };
                 // SAFETY: as above.
                 unsafe { to.write_unaligned(element) };
+            }
+        };
+        // Even steps, which compilers unroll, apart from the rest.
+        ($type:ty) => {
+            match (axis.destination, axis.source) {
+                (Offsets::Stride(to_step), Offsets::Stride(from_step)) => {
+                    elements!($type, |index: usize| to_step.wrapping_mul(index as isize), |index: usize| from_step
+                        .wrapping_mul(index as isize))
+                }
+                _ => elements!($type, |index| axis.destination.at(index), |index| axis.source.at(index)),
             }
         };
     }
