@@ -299,6 +299,16 @@ pub(crate) enum Resolved {
     Points { count: usize, axes: Vec<Vec<u64>> },
 }
 
+impl Resolved {
+    /// The shape of what is selected.
+    pub(crate) fn shape(&self) -> Vec<u64> {
+        match self {
+            Self::Product(axes) => axes.iter().filter(|axis| axis.keep()).map(Positions::len).collect(),
+            Self::Points { count, .. } => vec![*count as u64],
+        }
+    }
+}
+
 /// Positions along one axis.
 #[derive(Debug, Clone)]
 pub(crate) enum Positions {

@@ -51,7 +51,6 @@ impl ArrayFacts {
         let metadata = array.metadata();
         let sharded = !array.shard_levels().is_empty();
         let uniform = metadata.chunk_grid.uniform_chunk_shape();
-        let elements = array.shape().iter().try_fold(1u64, |product, &len| product.checked_mul(len));
         Self {
             version: array.version().to_string(),
             shape: array.shape().to_vec(),
@@ -63,7 +62,7 @@ impl ArrayFacts {
             rectilinear: uniform.is_none(),
             grid: array.chunk_grid_shape(),
             codecs: chain(array),
-            decoded: array.item_size().and_then(|size| elements?.checked_mul(size as u64)),
+            decoded: array.item_size().map(|size| units::product(array.shape()).saturating_mul(size as u64)),
             stored: None,
         }
     }

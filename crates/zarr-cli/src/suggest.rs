@@ -41,7 +41,10 @@ pub(crate) fn for_path(path: &str) -> Option<String> {
     let written = path.file_name()?.to_str()?;
     let close = close(written, names.iter().map(String::as_str));
     match (close.first(), names.as_slice()) {
-        (Some(name), _) => Some(format!("did you mean {}?", parent.join(name).display())),
+        (Some(name), _) => {
+            let path = if parent == Path::new(".") { name.into() } else { parent.join(name) };
+            Some(format!("did you mean {}?", path.display()))
+        }
         (None, []) => None,
         (None, _) => Some(format!("{} holds {}", parent.display(), list(&names))),
     }

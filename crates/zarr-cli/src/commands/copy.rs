@@ -95,8 +95,13 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
     let copy = || {
         let root = NodePath::new_v2(&destination.path)?;
         let target = format!("{}{root}", destination.store.name());
-        if format!("{target}/").starts_with(&format!("{}/", source.trim_end_matches('/'))) {
+        let (from, to) = (place(&source), place(&target));
+        if to.starts_with(&from) {
             return Err(Failure::usage("the destination lies in the source"));
+        }
+        if from.starts_with(&to) {
+            // Making way would remove it.
+            return Err(Failure::usage("the source lies in the destination"));
         }
         let items = items(args, entries, &root)?;
         let mut copy = Copy { args, context, destination: &destination, root, items, consolidate, source };
@@ -110,6 +115,13 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
             Err(failure)
         }
     }
+}
+
+/// Where a node lies, ending in a slash, with links in local paths followed.
+fn place(name: &str) -> String {
+    let name = name.trim_end_matches('/');
+    let local = name.strip_prefix("file://").and_then(|path| std::fs::canonicalize(path).ok());
+    format!("{}/", local.map_or(name.to_owned(), |path| format!("file://{}", path.display())))
 }
 
 fn store_of(node: &Node) -> &AnyStore {

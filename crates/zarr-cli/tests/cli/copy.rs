@@ -141,6 +141,10 @@ fn what_is_there_is_not_written_over() {
     std::fs::write(at("d/notes.txt"), "x").unwrap();
     assert!(zarr(&["copy", &source, &at("d")]).stderr.contains("is not empty, and holds no Zarr"));
     assert!(zarr(&["copy", &target, &format!("{target}/inside")]).stderr.contains("the destination lies in the source"));
+    ok(&["copy", &sample("sea_surface.zarr"), &at("whole")]);
+    let inside = zarr(&["copy", &at("whole/time"), &at("whole"), "--overwrite"]);
+    assert_eq!((inside.code, inside.stderr.as_str()), (2, "error: the source lies in the destination\n"));
+    assert!(Path::new(&at("whole/time/.zarray")).exists());
     let unknown = zarr(&["copy", &sample("north_america.zarr"), &at("n"), "--chunks", "lattitude=4"]);
     assert_eq!(unknown.stderr, "error: no array has a dimension `lattitude`\nhint: did you mean `latitude`?\n");
     assert!(!Path::new(&at("n")).exists());
