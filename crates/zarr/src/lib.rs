@@ -95,3 +95,8 @@ pub fn locate(url: &str, how: &OpenOptions) -> Result<(AnyStore, String), ArrayE
 fn is_file_or_remote(url: &str) -> bool {
     url.contains("://") || std::path::Path::new(url).is_file()
 }
+
+/// The examples of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
