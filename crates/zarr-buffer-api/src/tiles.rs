@@ -313,7 +313,7 @@ mod tests {
     fn rows_of_a_tile() {
         let mut output = vec![0u8; 12];
         let layout = Layout::contiguous(&[3, 4], 1).unwrap();
-        let axes = vec![AxisTiles::Lists(vec![vec![2, 0, 1]]), AxisTiles::Ranges(vec![1..3])];
+        let axes = vec![AxisTiles::Lists(vec![vec![2, 0, 1]]), AxisTiles::Ranges(std::iter::once(1..3).collect())];
         let writer = TileWriter::new(&mut output, layout.clone(), axes).unwrap();
         let mut tile = writer.claim(&[0, 0]).unwrap();
         tile.rows(0..1).unwrap().fill(&[1]).unwrap();
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(output, [0, 2, 3, 0, 0, 4, 5, 0, 0, 1, 1, 0]);
 
         let mut output = vec![0u8; 12];
-        let axes = vec![AxisTiles::Ranges(vec![1..3]), AxisTiles::Ranges(vec![0..4])];
+        let axes = vec![AxisTiles::Ranges(std::iter::once(1..3).collect()), AxisTiles::Ranges(std::iter::once(0..4).collect())];
         let writer = TileWriter::new(&mut output, layout, axes).unwrap();
         let mut tile = writer.claim(&[0, 0]).unwrap();
         tile.rows(1..2).unwrap().as_contiguous().unwrap().fill(7);
