@@ -11,8 +11,7 @@ use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreErrorKind, StoreKey};
 
 use crate::ArrayError;
-use crate::geometry::{Elements, Leaf};
-use crate::plan::{ChunkNode, ChunkPart, Fetch, Gather, Plan, Step, Steps, Then, bytes_of, covers_in_order, gather};
+use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
 use crate::storage::Storage;
 
@@ -185,7 +184,7 @@ impl Blocking<'_> {
         let mut tile = tiles.claim(&leaf.tile)?;
         let Some(contiguous) = tile.as_contiguous().filter(|bytes| bytes.len() == bound.byte_len) else {
             // The tile is claimed now, so that the chunk is copied from here.
-            return self.fetch_rows(key, range, part, leaf, &mut tile).map(|()| true);
+            return self.fetch_rows(key, range, part, &mut tile).map(|()| true);
         };
         let expected = contiguous.len();
         match self.job.store.get_into(key, range, contiguous) {
@@ -203,71 +202,37 @@ impl Blocking<'_> {
         Ok(true)
     }
 
-    /// Reads a chunk that is stored as it is, some rows at a time: a large one would not stay in caches between the read and the copy.
-    fn fetch_rows(
-        &self,
-        key: &StoreKey,
-        range: ByteRange,
-        part: &ChunkPart,
-        leaf: &Leaf<'_>,
-        tile: &mut TileMut<'_>,
-    ) -> Result<(), ArrayError> {
-        const ROWS: usize = 2 << 20;
+    /// Reads a whole chunk that is stored as it is, some rows at a time: a large one would not stay in caches between the read and the copy.
+    fn fetch_rows(&self, key: &StoreKey, range: ByteRange, part: &ChunkPart, tile: &mut TileMut<'_>) -> Result<(), ArrayError> {
+        const PIECE: usize = 512 << 10;
         let plan = self.job.plan;
         let bound = plan.bound(&part.node)?;
-        let wrong = |found: usize| plan.error(&part.node, CodecError::size("bytes", bound.byte_len, found));
-        let row = bound.layout.strides.first().map_or(0, |stride| stride.unsigned_abs());
-        let rows = match leaf.parts.first().map(|part| &part.elements) {
-            Some(Elements::Steps { start, step: 1, len }) if bound.byte_len > 2 * ROWS && row > 0 => Some((*start as usize, *len as usize)),
-            _ => None,
+        let steps: Vec<Offsets<'_>> = bound.layout.strides.iter().map(|&stride| Offsets::Stride(stride)).collect();
+        let row = bound.layout.strides.first().map_or(bound.byte_len, |stride| stride.unsigned_abs()).max(1);
+        let piece = (PIECE / row).max(1).saturating_mul(row).min(bound.byte_len);
+        let mut copied = Ok(());
+        let mut copy = |at: u64, bytes: &[u8]| {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            // Rows behind the last one are an error by the length of the chunk.
+            if let Some(mut rows) = tile.rows(at / row..at.saturating_add(bytes.len()) / row)
+                && copied.is_ok()
+            {
+                copied = rows.copy_from(bytes, 0, &steps);
+            }
         };
-        let Some((start, len)) = rows.filter(|_| !leaf.points && bound.layout.is_contiguous()) else {
-            return with_scratch(|scratch| {
-                match self.fetch_one(key, range, bound.byte_len as u64, scratch)? {
-                    Some(bytes) => {
-                        plan.decode(part, &bytes, leaf, tile, scratch)?;
-                        if let Fetched::Scratch(bytes, _) = bytes {
-                            scratch.give(bytes);
-                        }
-                    }
-                    None if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
-                    None => tile.fill(plan.chunks.fill_bytes())?,
-                }
-                Ok(())
-            });
-        };
-        let base = match range {
-            ByteRange::Bounded { start, .. } => start,
-            _ => match self.job.store.size(key)? {
-                None => return Ok(tile.fill(plan.chunks.fill_bytes())?),
-                Some(found) if found != bound.byte_len as u64 => return Err(wrong(usize::try_from(found).unwrap_or(usize::MAX))),
-                Some(_) => 0,
-            },
-        };
-        let Gather { offset, steps } = gather(leaf, &bound.layout);
-        let steps: Vec<Offsets<'_>> = steps.iter().map(Step::offsets).collect();
-        // Where the first row wanted would start, had only it been read.
-        let offset = offset.checked_sub(start * row).ok_or_else(|| wrong(0))?;
-        let each = (ROWS / row).max(1);
-        for from in (0..len).step_by(each) {
-            let to = len.min(from + each);
-            let bytes = base + ((start + from) * row) as u64..base + ((start + to) * row) as u64;
-            let bytes = ByteRange::Bounded { start: bytes.start, end: bytes.end };
-            with_scratch(|scratch| {
-                let fetched = self.fetch_one(key, bytes, ((to - from) * row) as u64, scratch)?;
-                let fetched = fetched.ok_or_else(|| vanished(plan, std::slice::from_ref(part)))?;
-                if fetched.len() != (to - from) * row {
-                    return Err(wrong(start * row + fetched.len()));
-                }
-                let mut rows = tile.rows(from..to).ok_or_else(|| wrong(0))?;
-                rows.copy_from(&fetched, offset, &steps)?;
-                if let Fetched::Scratch(bytes, _) = fetched {
-                    scratch.give(bytes);
-                }
-                Ok(())
-            })?;
+        let read = with_scratch(|scratch| {
+            let mut piece = scratch.take_len(piece);
+            let read = self.job.store.get_pieces(key, range, &mut piece, &mut copy);
+            scratch.give(piece);
+            read
+        });
+        copied?;
+        match read? {
+            Some(len) if len == bound.byte_len as u64 => Ok(()),
+            Some(len) => Err(plan.error(&part.node, CodecError::size("bytes", bound.byte_len, usize::try_from(len).unwrap_or(usize::MAX)))),
+            None if part.within.is_some() => Err(vanished(plan, std::slice::from_ref(part))),
+            None => Ok(tile.fill(plan.chunks.fill_bytes())?),
         }
-        Ok(())
     }
 
     /// Reads into memory that this thread reuses, where a bound on the size is known.

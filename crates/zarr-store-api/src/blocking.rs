@@ -63,6 +63,30 @@ pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
         copy_into(&bytes, dst).map(Some).map_err(|error| error.with_key(key).with_range(range))
     }
 
+    /// Reads a range in pieces, in order: lends each to `each`, with where it starts in the range, and says how many bytes the range has, or `None`
+    /// if there is no such key. All pieces come from one value.
+    ///
+    /// `piece` is memory to read into: pieces are as long as it, but for the last. A store that has the bytes in memory lends them as they are, in
+    /// one piece, and so does the default, which reads the range at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get); `each` may have been called before.
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let _ = piece;
+        let Some(bytes) = self.get(key, range)? else {
+            return Ok(None);
+        };
+        each(0, &bytes);
+        Ok(Some(bytes.len() as u64))
+    }
+
     /// Reads a range into the front of `dst`, memory of `device` or of the host, and says how many bytes it has there,
     /// or `None`, with `dst` untouched, if there is no such key. Bytes of `dst` behind the range keep their value. After
     /// an error `dst` holds anything.
@@ -292,6 +316,16 @@ macro_rules! forward_through_pointer {
                 dst: &mut [u8],
             ) -> Result<Option<usize>, StoreError> {
                 (**self).get_into(key, range, dst)
+            }
+
+            fn get_pieces(
+                &self,
+                key: &StoreKey,
+                range: ByteRange,
+                piece: &mut [u8],
+                each: &mut dyn FnMut(u64, &[u8]),
+            ) -> Result<Option<u64>, StoreError> {
+                (**self).get_pieces(key, range, piece, each)
             }
 
             fn get_into_buffer(

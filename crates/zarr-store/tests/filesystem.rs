@@ -48,6 +48,36 @@ fn temporary_names_are_no_keys_and_are_swept() {
 }
 
 #[test]
+fn pieces_come_in_order_and_from_one_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    let value: Vec<u8> = (0..100).collect();
+    store.set(&key("a"), value.clone().into()).unwrap();
+    let pieces = |range: ByteRange, piece: usize| {
+        let (mut read, mut lengths) = (Vec::new(), Vec::new());
+        let len = store
+            .get_pieces(&key("a"), range, &mut vec![0; piece], &mut |at, bytes| {
+                assert_eq!(at, read.len() as u64);
+                if at == 0 {
+                    store.set(&key("a"), vec![0; 7].into()).unwrap();
+                }
+                read.extend_from_slice(bytes);
+                lengths.push(bytes.len());
+            })
+            .unwrap();
+        store.set(&key("a"), value.clone().into()).unwrap();
+        assert_eq!(len, Some(read.len() as u64));
+        (read, lengths)
+    };
+    assert_eq!(pieces(ByteRange::All, 40), (value.clone(), vec![40, 40, 20]));
+    assert_eq!(pieces(ByteRange::Suffix(60), 30), (value[40..].to_vec(), vec![30, 30]));
+    assert_eq!(pieces(ByteRange::All, 0), (value.clone(), vec![100]));
+    assert_eq!(pieces(ByteRange::from(9..9), 5), (Vec::new(), Vec::new()));
+    assert_eq!(store.get_pieces(&key("b"), ByteRange::All, &mut [0; 5], &mut |_, _| panic!("no such value")).unwrap(), None);
+    assert!(store.get_pieces(&key("a"), ByteRange::From(101), &mut [0; 5], &mut |_, _| panic!("no such range")).is_err());
+}
+
+#[test]
 fn a_value_and_a_prefix_cannot_share_a_name() {
     let dir = tempfile::tempdir().unwrap();
     let store = FilesystemStore::new(dir.path()).unwrap();

@@ -230,6 +230,34 @@ impl ReadableStore for FilesystemStore {
             Err(error) => Err(StoreError::from_io(error, "cannot read").with_key(key).with_range(range)),
         }
     }
+
+    /// The file is opened once.
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let Some((file, size)) = self.open(key)? else { return Ok(None) };
+        let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
+        if piece.is_empty() {
+            each(0, &read_range(&file, size, key, range)?);
+            return Ok(Some(bounds.end - bounds.start));
+        }
+        let mut at = bounds.start;
+        while at < bounds.end {
+            let wanted = usize::try_from(bounds.end - at).unwrap_or(usize::MAX).min(piece.len());
+            let front = piece.get_mut(..wanted).unwrap_or_default();
+            match read_at(&file, at, front) {
+                Ok(done) if done < wanted => return Err(short_read(key, range)),
+                Ok(_) => each(at - bounds.start, front),
+                Err(error) => return Err(StoreError::from_io(error, "cannot read").with_key(key).with_range(range)),
+            }
+            at += wanted as u64;
+        }
+        Ok(Some(bounds.end - bounds.start))
+    }
 }
 
 impl WritableStore for FilesystemStore {

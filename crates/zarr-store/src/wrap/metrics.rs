@@ -22,6 +22,8 @@ pub enum StoreMethod {
     GetRanges,
     /// [`ReadableStore::get_into`].
     GetInto,
+    /// [`ReadableStore::get_pieces`]; the async form has no such method.
+    GetPieces,
     /// [`ReadableStore::get_into_buffer`].
     GetIntoBuffer,
     /// [`WritableStore::set`].
@@ -40,11 +42,12 @@ pub enum StoreMethod {
 
 impl StoreMethod {
     /// Every method, in the order of declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Get,
         Self::Size,
         Self::GetRanges,
         Self::GetInto,
+        Self::GetPieces,
         Self::GetIntoBuffer,
         Self::Set,
         Self::SetVectored,
@@ -57,7 +60,7 @@ impl StoreMethod {
     /// Whether the method reads values or their sizes.
     #[must_use]
     pub fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::Size | Self::GetRanges | Self::GetInto | Self::GetIntoBuffer)
+        matches!(self, Self::Get | Self::Size | Self::GetRanges | Self::GetInto | Self::GetPieces | Self::GetIntoBuffer)
     }
 
     /// Whether the method changes what is stored.
@@ -90,7 +93,7 @@ struct Counter {
 
 /// What a [`Metrics`] store has counted; clones share the counters.
 #[derive(Clone, Debug, Default)]
-pub struct MetricsHandle(Arc<[Counter; 11]>);
+pub struct MetricsHandle(Arc<[Counter; StoreMethod::ALL.len()]>);
 
 impl MetricsHandle {
     fn count<T>(
@@ -137,7 +140,7 @@ impl MetricsHandle {
 
 /// The counts of all methods at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetricsSnapshot([MethodCount; 11]);
+pub struct MetricsSnapshot([MethodCount; StoreMethod::ALL.len()]);
 
 impl MetricsSnapshot {
     /// The counts of one method.
@@ -261,6 +264,17 @@ impl<S: Store> ReadableStore for Metrics<S> {
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         let result = self.inner.get_into(key, range, dst);
         self.counters.count(StoreMethod::GetInto, 1, result, |read| read.unwrap_or(0))
+    }
+
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let result = self.inner.get_pieces(key, range, piece, each);
+        self.counters.count(StoreMethod::GetPieces, 1, result, |read| usize::try_from(read.unwrap_or(0)).unwrap_or(usize::MAX))
     }
 
     fn get_into_buffer(

@@ -87,6 +87,16 @@ impl<S: Store> ReadableStore for Prefix<S> {
         self.inner.get_into(&self.down(key)?, range, dst)
     }
 
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        self.inner.get_pieces(&self.down(key)?, range, piece, each)
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,

@@ -51,6 +51,16 @@ impl<S: Store> ReadableStore for ReadOnly<S> {
         self.0.get_into(key, range, dst)
     }
 
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        self.0.get_pieces(key, range, piece, each)
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
