@@ -59,7 +59,7 @@ def line_of(variant, mode, runs, rng):
             result["peak_bytes"][run["peer"]] = max(result["peak_bytes"][run["peer"]], run["rss"])
     ratios = {peer: compare(walls, peer, rng) for peer in walls if peer != "ours"}
     result["ratio"] = {peer: {"median": round(r[0], 3), "low": round(r[1][0], 3), "high": round(r[1][1], 3)} for peer, r in ratios.items() if r}
-    peers = {peer: ratio for peer, ratio in result["ratio"].items() if not peer.startswith("floor-")}
+    peers = {peer: ratio for peer, ratio in result["ratio"].items() if not peer.startswith(("floor-", "ours"))}
     floor = result["ratio"].get(f"floor-{floor_threads(variant, mode)}")
     if peers:
         faster = min(peers, key=lambda peer: peers[peer]["median"])
@@ -140,7 +140,7 @@ def table_row(row, mode):
     share = f"{100 * floor['median']:.0f}% of {threads}" if floor else ""
     best = ratio.get(row.get("faster_peer"))
     best = f"{best['median']:.2f} [{best['low']:.2f}, {best['high']:.2f}] {row['faster_peer']}" if best else ""
-    cells = [row["variant"], f"**{speed['ours']:.2f}**", of("zarrs"), of("tensorstore"), floors, best, share]
+    cells = [row["variant"], f"**{of('ours')}**", of("zarrs"), of("tensorstore"), floors, best, share]
     cells += [str(row.get("asked", "")), row.get("verdict", ""), f"{row['noisy']} of {row['runs']}"]
     return "| " + " | ".join(cells) + " |"
 

@@ -36,7 +36,7 @@ def peers_of(mode):
         return ["ours"]
     peers = ["ours", "zarrs", "tensorstore"]
     if mode in ("read_inner", "read_box"):
-        peers += ["zarrs-cached", "tensorstore-cached"]
+        peers += ["zarrs-cached", "tensorstore-cached", "ours-cached"]
     return peers
 
 

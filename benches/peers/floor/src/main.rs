@@ -1,14 +1,17 @@
 //! Decoding alone: the stored chunks that a work list touches, by the field's own libraries (libzstd, libdeflate, c-blosc; a copy, where bytes
 //! are stored as they are), from warm memory into one warm buffer for each thread. No store, no layout, no fresh memory: what is left is the
-//! bound that decoding sets.
+//! bound that decoding sets. Where nothing is decoded, what is left is the system's part: opening each file and reading it.
 //!
-//! `floor THREADS PATH [--work FILE] [--repeat N]`: one line of JSON, `{"wall", "n"}`; the median of the repetitions.
+//! `floor THREADS PATH [--work FILE] [--repeat N]`: one line of JSON, `{"wall", "cpu", "n"}`; the median of the repetitions.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use peers_harness::{Item, Result};
+use peers_harness::{Item, Result, cpu_seconds};
 use zarr::{AnyStore, Array, Selection};
 
 #[global_allocator]
@@ -20,6 +23,13 @@ enum Library {
     Zstd,
     Gzip,
     Blosc,
+}
+
+/// One encoded chunk.
+#[derive(Debug, Clone)]
+enum Chunk {
+    Memory(Vec<u8>),
+    File(PathBuf),
 }
 
 enum Decoder {
@@ -39,12 +49,13 @@ impl Decoder {
         }
     }
 
-    fn decode(&mut self, encoded: &[u8], decoded: &mut [u8]) -> Result<()> {
+    fn decode(&mut self, chunk: &Chunk, decoded: &mut [u8]) -> Result<()> {
+        let encoded = match chunk {
+            Chunk::Memory(encoded) => encoded,
+            Chunk::File(path) => return Ok(File::open(path)?.read_exact_at(decoded, 0)?),
+        };
         let len = match self {
-            Self::None => {
-                decoded.copy_from_slice(encoded);
-                encoded.len()
-            }
+            Self::None => return Err("bytes that are stored as they are come from files".into()),
             Self::Zstd(context) => context.decompress(decoded, encoded).map_err(zstd::zstd_safe::get_error_name)?,
             Self::Gzip(decompressor) => decompressor.gzip_decompress(encoded, decoded).map_err(|error| error.to_string())?,
             Self::Blosc => blosc(encoded, decoded)?,
@@ -79,17 +90,21 @@ fn library(array: &Array) -> Result<Library> {
     })
 }
 
-/// The encoded bytes of every innermost chunk that a selection touches.
-fn gather(array: &Array, selection: &Selection) -> Result<Vec<Vec<u8>>> {
+/// Every innermost chunk that a selection touches. `root`: where bytes are stored as they are, and so read by what is measured.
+fn gather(array: &Array, selection: &Selection, root: Option<&Path>) -> Result<Vec<Chunk>> {
     let mut plan = array.plan(selection)?;
     let AnyStore::Blocking(store) = array.store() else { return Err("not a local store".into()) };
     let mut chunks = Vec::new();
     loop {
         let requests = plan.next_requests(1)?;
         let Some(request) = requests.into_iter().next() else { return Ok(chunks) };
+        if let Some(root) = root {
+            chunks.push(Chunk::File(root.join(request.key.as_str())));
+            continue;
+        }
         let bytes = store.get_ranges(&request.key, &request.ranges)?;
         for job in plan.supply(request.id, bytes)? {
-            chunks.push(job.encoded().ok_or("an absent chunk")?.to_vec());
+            chunks.push(Chunk::Memory(job.encoded().ok_or("an absent chunk")?.to_vec()));
         }
     }
 }
@@ -106,21 +121,25 @@ fn main() -> Result<()> {
             _ => return Err(format!("unknown flag {flag}").into()),
         }
     }
-    let store = zarr::store::FilesystemStore::new(path)?;
+    let store = zarr::store::FilesystemStore::new(&path)?;
     let array = Array::open(store, "/", &zarr::options())?;
     let library = library(&array)?;
     let item_size = array.item_size().ok_or("elements of variable length")?;
     let decoded_len = array.inner_chunk_shape().iter().product::<u64>() as usize * item_size;
+    let root = (library == Library::None).then(|| Path::new(&path));
     let chunks = match work.as_slice() {
-        [] => gather(&array, &Selection::all())?,
-        items => items.iter().map(|item| gather(&array, &Selection::ranges(item.ranges()))).collect::<Result<Vec<_>>>()?.concat(),
+        [] => gather(&array, &Selection::all(), root)?,
+        items => {
+            let of_item = |item: &Item| gather(&array, &Selection::ranges(item.ranges()), root);
+            items.iter().map(of_item).collect::<Result<Vec<_>>>()?.concat()
+        }
     };
 
-    let mut walls = Vec::new();
+    let mut times = Vec::new();
     for _ in 0..repeat {
         let next = AtomicUsize::new(0);
         let barrier = Barrier::new(threads + 1);
-        let wall = std::thread::scope(|scope| -> Result<f64> {
+        let taken = std::thread::scope(|scope| -> Result<(f64, f64)> {
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
                     scope.spawn(|| -> Result<()> {
@@ -136,15 +155,16 @@ fn main() -> Result<()> {
                 })
                 .collect();
             barrier.wait();
-            let start = Instant::now();
+            let (start, cpu) = (Instant::now(), cpu_seconds());
             for worker in workers {
                 worker.join().map_err(|_| "a worker panicked")??;
             }
-            Ok(start.elapsed().as_secs_f64())
+            Ok((start.elapsed().as_secs_f64(), cpu_seconds() - cpu))
         })?;
-        walls.push(wall);
+        times.push(taken);
     }
-    walls.sort_by(f64::total_cmp);
-    println!("{{\"wall\": {:.6}, \"n\": {}}}", walls[walls.len() / 2], chunks.len() * decoded_len);
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (wall, cpu) = times[times.len() / 2];
+    println!("{{\"wall\": {wall:.6}, \"cpu\": {cpu:.6}, \"n\": {}}}", chunks.len() * decoded_len);
     Ok(())
 }

@@ -183,7 +183,7 @@ fn same(item: &Item, read: &[u8], shape: &[u64], item_size: usize, source: &[u8]
 }
 
 /// Seconds of processor time, of all threads.
-fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -1,4 +1,4 @@
-//! This project, as a user would call it. The allocator is the one the zarrs driver has.
+//! This project, as a user would call it. The allocator is the one the zarrs driver has. The setup `cached` keeps shard indexes between calls.
 
 use peers_harness::{Item, Peer, Result};
 use zarr::{Array, ArrayData, Selection};
@@ -25,9 +25,14 @@ impl Ours {
 impl Peer for Ours {
     type Bytes = Bytes;
 
-    fn open(path: &str, _: &str) -> Result<Self> {
+    fn open(path: &str, setup: &str) -> Result<Self> {
         let store = zarr::store::FilesystemStore::new(path)?;
-        Ok(Self(Array::open(store, "/", &zarr::options())?))
+        let options = match setup {
+            "" => zarr::options(),
+            "cached" => zarr::options().with_index_cache(2 << 20),
+            _ => return Err(format!("unknown setup {setup}").into()),
+        };
+        Ok(Self(Array::open(store, "/", &options)?))
     }
 
     fn shape(&self) -> Vec<u64> {
