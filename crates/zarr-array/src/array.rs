@@ -24,6 +24,9 @@ use crate::{ArrayError, Options, Selection};
 ///
 /// Methods come in two forms: blocking, and async with `_async` behind the name. Both take the store's native path. In the async form, data and
 /// results are owned, decoding and encoding run on the pool, and dropping the future is safe: every chunk is old or new.
+///
+/// The blocking form waits for an async store on the calling thread. That may be any thread (inside of the runtime that the store needs,
+/// as by `Handle::enter`) but those that run async tasks and those of the array's own pool, which it would keep from the work it waits for.
 #[derive(Debug, Clone)]
 pub struct Array {
     pub(crate) storage: Storage,
@@ -340,7 +343,11 @@ impl Array {
         self.check_fixed()?;
         let plan = self.internal_plan(selection)?;
         check_len(plan.output_layout()?.span()?.len(), data.len())?;
-        write_blocking(&plan, &self.storage, Data::Fixed(data), self.empty(), &self.options.pool)
+        match &self.storage.0 {
+            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Fixed(data), self.empty(), &self.options.pool),
+            // Asked from this thread, which is the one that may be inside of a runtime.
+            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Fixed(bytes::Bytes::copy_from_slice(data)))),
+        }
     }
 
     /// As [`Array::write`], of data that the call owns.
@@ -365,7 +372,10 @@ impl Array {
     /// As [`Array::write`].
     pub fn write_variable(&self, selection: &Selection, elements: &VariableData) -> Result<(), ArrayError> {
         let plan = self.variable_plan(selection, elements.len())?;
-        write_blocking(&plan, &self.storage, Data::Variable(elements), self.empty(), &self.options.pool)
+        match &self.storage.0 {
+            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Variable(elements), self.empty(), &self.options.pool),
+            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Variable(Arc::new(elements.clone())))),
+        }
     }
 
     /// As [`Array::write_variable`].

@@ -290,7 +290,10 @@ impl Array {
 
     fn write_resolved(&self, resolved: &Resolved, bytes: &[u8]) -> Result<(), ArrayError> {
         let plan = self.resolved_plan(resolved)?;
-        write_blocking(&plan, &self.storage, Data::Fixed(bytes), self.empty(), &self.options().pool)
+        match &self.storage.0 {
+            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Fixed(bytes), self.empty(), &self.options().pool),
+            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Fixed(bytes::Bytes::copy_from_slice(bytes)))),
+        }
     }
 
     /// Cuts a selection along its first axis, at the borders of chunks, into pieces of about `bytes` bytes: each is one run of the data.

@@ -371,3 +371,28 @@ fn large_raw_chunks_are_read_some_rows_at_a_time() {
     array.write_encoded_chunk(&[0, 1], long).unwrap();
     assert!(array.read(&Selection::all()).is_err());
 }
+
+#[test]
+fn the_blocking_form_writes_and_reads_an_async_store() {
+    let runtime = runtime();
+    let store = AnyStore::Async(Arc::new(BlockingToAsync::new(MemoryStore::new())));
+    let _inside = runtime.enter();
+    let array = ArrayBuilder::new([64, 8], DataType::Int32).chunks([2, 2]).shards([4, 4]).create(store.clone(), "/", &options()).unwrap();
+    let values: Vec<i32> = (0..512).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+    let names = ArrayBuilder::new([9], DataType::String).chunks([2]).create(store, "/names", &options()).unwrap();
+    let words: Vec<String> = (0..9).map(|i| i.to_string()).collect();
+    names.write_elements(&Selection::all(), &words).unwrap();
+    assert_eq!(names.read_elements::<String>(&Selection::all()).unwrap(), words);
+}
+
+#[test]
+fn a_struct_without_byte_order_is_little_endian() {
+    let metadata = br#"{"zarr_format":3,"node_type":"array","shape":[1],"data_type":{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"},{"name":"b","data_type":"uint8"}]}},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1]}},"chunk_key_encoding":{"name":"default"},"fill_value":{"a":0,"b":0},"codecs":[{"name":"bytes"}]}"#;
+    let metadata = StoredMetadata::ArrayV3(zarr_meta::ArrayMetadataV3::parse(metadata).unwrap().into());
+    let array = Array::from_metadata(memory(), "/", metadata, &options()).unwrap();
+    array.write_encoded_chunk(&[0], vec![1, 2, 3]).unwrap();
+    let expected = [&0x0201i16.to_ne_bytes()[..], &[3]].concat();
+    assert_eq!(array.read(&Selection::all()).unwrap().as_bytes().unwrap(), expected);
+}

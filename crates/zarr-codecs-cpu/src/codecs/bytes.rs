@@ -40,7 +40,9 @@ fn make(codec: &Extension, decoded: &Representation) -> Result<SimpleCodec, Code
         return Err(CodecError::metadata(NAME, "takes an array, and stands behind the array to bytes codec"));
     };
     let data_type = &array.data_type;
-    let swap = match config.endian {
+    // The registry's `struct`: a `bytes` codec without `endian` is little-endian, as zarr-python writes it.
+    let endian = config.endian.or(matches!(data_type, DataType::Struct { .. }).then_some(Endianness::Little));
+    let swap = match endian {
         Some(endian) if endian != Endianness::NATIVE => data_type.swap_units(),
         Some(_) => Vec::new(),
         None if data_type.is_byte_order_sensitive() => {
