@@ -136,6 +136,19 @@ impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
         Ok(Some(bytes.len()))
     }
 
+    /// In one piece: an async read gives all of its range at once.
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        _: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(bytes) = self.get(key, range)? else { return Ok(None) };
+        each(0, &bytes);
+        Ok(Some(bytes.len() as u64))
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,

@@ -261,6 +261,21 @@ impl<S: Store> ReadableStore for FaultyStore<S> {
         Ok(read.map(|read| torn_length(&fault, read)))
     }
 
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        _: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let fault = self.strike(StoreMethod::GetPieces, Some(key))?;
+        // Whole, so that a fault tears the value and not one of its pieces.
+        let Some(mut value) = after(&fault, self.inner.get(key, range))? else { return Ok(None) };
+        torn_read(&fault, &mut value);
+        each(0, &value);
+        Ok(Some(value.len() as u64))
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
