@@ -179,6 +179,11 @@ fn codecs(corpus: &mut Corpus, field: &[u8]) -> Result<()> {
         let skippable = b"\x52\x2a\x4d\x18\x03\x00\x00\x00abc";
         corpus.add("codec_zstd", &format!("{level}-skippable"), &[skippable, &plain, skippable])?;
     }
+    // Chunks of 16 bytes that claim 4 GiB: a zstd frame (RFC 8878 3.1.1.1.4: a content size of 8 bytes), and a blosc header.
+    let claim = b"\x28\xb5\x2f\xfd\xe0\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00";
+    corpus.add("codec_zstd", "claims-4-gib", &[claim])?;
+    let claim = b"\x02\x01\x21\x04\xf0\xff\xff\xff\xf0\xff\xff\xff\x10\x00\x00\x00";
+    corpus.add("codec_blosc", "claims-4-gib", &[claim])?;
     let halves = field[..CHUNK].split_at(CHUNK / 2);
     let half = |part: &[u8], json: &str| encode(&[32, 64], json, part);
     for (target, json) in [
