@@ -8,6 +8,7 @@ mod bench_peers;
 mod deps;
 mod fuzz;
 mod interop;
+mod kernels;
 mod tool;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -21,6 +22,8 @@ tasks:
   api [--check]                 list the public items of the contract crates in ci/api, or compare
   fuzz [--seconds N] [--target T] [--seeds]
                                 fuzz every target, or one, for N seconds each; or make the seeds anew
+  kernels [NAME..] [--check] [--force] [--arch sm_NN] [--resources]
+                                compile the kernels with the pinned CUDA compiler, or check that they are
   interop [--record] [--keep]   read what other implementations write, and have them read what we write";
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         },
         "bench-peers" => bench_peers::run(&workspace_root(), rest),
         "fuzz" => fuzz::run(&workspace_root(), rest),
+        "kernels" => kernels::run(&workspace_root(), rest),
         "interop" => interop::run(rest),
         _ => Err(USAGE.into()),
     };
