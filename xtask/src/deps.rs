@@ -19,9 +19,17 @@ const LINKED: usize = 6;
 const NOT_IN_CONTRACTS: [&str; 4] = ["tokio", "rayon", "serde_json", "object_store"];
 /// The CUDA driver's bindings.
 const CUDA: &str = "cudarc";
+/// The crates for CUDA: contracts and each other is all that they name of this workspace, and the laws in their tests, so that they could as well live
+/// elsewhere.
+pub(crate) const CUDA_CRATES: [&str; 3] = ["zarr-buffer-cuda", "zarr-codecs-cuda", "zarr-codecs-cuda-host"];
+/// The face that takes CUDA by default, and the feature of both faces that brings it.
+const CUDA_FACE: &str = "zarr-cli";
+const CUDA_FEATURE: &str = "cuda";
+/// The laws for providers.
+pub(crate) const LAWS: &str = "zarr-conformance";
 
 /// The crates of this workspace that each of them may name outside of its tests. Faces may name any.
-const MAY_NAME: [(&str, &[&str]); 8] = [
+const MAY_NAME: [(&str, &[&str]); 9] = [
     ("zarr-meta", &[]),
     ("zarr-buffer-api", &[]),
     ("zarr-store-api", &["zarr-buffer-api"]),
@@ -30,6 +38,7 @@ const MAY_NAME: [(&str, &[&str]); 8] = [
     ("zarr-codecs-cpu", &["zarr-meta", "zarr-buffer-api", "zarr-codec-api"]),
     ("zarr-array", &CONTRACTS),
     ("zarr-conformance", &CONTRACTS),
+    ("zarr-buffer-dlpack", &["zarr-meta", "zarr-buffer-api"]),
 ];
 
 /// The crates whose job is to put the others together; so may those that are never published.
@@ -60,6 +69,11 @@ struct Dependency {
 }
 
 impl Package {
+    /// Whether the crate is never published.
+    fn is_private(&self) -> bool {
+        self.publish.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// What the crate names outside of its tests and build script.
     fn normal(&self) -> impl Iterator<Item = &Dependency> {
         self.dependencies.iter().filter(|dependency| dependency.kind.is_none())
@@ -77,10 +91,18 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let mut broken = Vec::new();
     for package in &metadata.packages {
         arrows(package, &members, &mut broken);
-        if package.name.contains("cuda") {
+        cuda(package, &members, &mut broken);
+        if CUDA_CRATES.contains(&package.name.as_str()) || package.is_private() {
             continue;
         }
-        let reached = tree(root, &["-p", &package.name, "--all-features", "--target", "all", "-e", "normal,build"])?;
+        // A face reaches CUDA by its feature, and by nothing else.
+        let without = package.features.keys().filter(|feature| *feature != CUDA_FEATURE && *feature != "default");
+        let without = without.map(String::as_str).collect::<Vec<_>>().join(",");
+        let features: &[&str] = match FACES.contains(&package.name.as_str()) {
+            true => &["--no-default-features", "--features", &without],
+            false => &["--all-features"],
+        };
+        let reached = tree(root, &[&["-p", &package.name, "--target", "all", "-e", "normal,build"], features].concat())?;
         if reached.contains(CUDA) {
             broken.push(format!("{} reaches {CUDA}", package.name));
         }
@@ -99,9 +121,33 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
 }
 
+/// Who names a crate for CUDA, and whom these name.
+fn cuda(package: &Package, members: &BTreeSet<&str>, broken: &mut Vec<String>) {
+    let name = package.name.as_str();
+    if CUDA_CRATES.contains(&name) {
+        for dependency in package.dependencies.iter().filter(|dependency| members.contains(dependency.name.as_str())) {
+            let named = dependency.name.as_str();
+            let law_in_tests = named == LAWS && dependency.kind.as_deref() == Some("dev");
+            if !CONTRACTS.contains(&named) && !CUDA_CRATES.contains(&named) && !law_in_tests {
+                broken.push(format!("{name} names {named}, which is no contract"));
+            }
+        }
+    } else if !package.is_private() {
+        for dependency in package.dependencies.iter().filter(|dependency| CUDA_CRATES.contains(&dependency.name.as_str())) {
+            if !(FACES.contains(&name) && dependency.optional && dependency.kind.is_none()) {
+                broken.push(format!("{name} names {}, and is no face with a feature for it", dependency.name));
+            }
+        }
+        let by_default = package.features.get("default").is_some_and(|default| default.iter().any(|feature| feature == CUDA_FEATURE));
+        if by_default && name != CUDA_FACE {
+            broken.push(format!("{name} takes CUDA by default"));
+        }
+    }
+}
+
 /// Arrows between our crates point one way.
 fn arrows(package: &Package, members: &BTreeSet<&str>, broken: &mut Vec<String>) {
-    if FACES.contains(&package.name.as_str()) || package.publish.as_ref().is_some_and(Vec::is_empty) {
+    if FACES.contains(&package.name.as_str()) || CUDA_CRATES.contains(&package.name.as_str()) || package.is_private() {
         return;
     }
     let Some((_, allowed)) = MAY_NAME.iter().find(|(name, _)| *name == package.name) else {

@@ -7,6 +7,7 @@ mod api;
 mod bench_peers;
 mod deps;
 mod fuzz;
+mod gpu_bundle;
 mod interop;
 mod kernels;
 mod tool;
@@ -24,6 +25,7 @@ tasks:
                                 fuzz every target, or one, for N seconds each; or make the seeds anew
   kernels [NAME..] [--check] [--force] [--arch sm_NN] [--resources]
                                 compile the kernels with the pinned CUDA compiler, or check that they are
+  gpu-bundle                    build tests and benchmarks for a machine with a GPU: target/gpu-bundle.tar.gz
   interop [--record] [--keep]   read what other implementations write, and have them read what we write";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "bench-peers" => bench_peers::run(&workspace_root(), rest),
         "fuzz" => fuzz::run(&workspace_root(), rest),
         "kernels" => kernels::run(&workspace_root(), rest),
+        "gpu-bundle" if rest.is_empty() => gpu_bundle::run(&workspace_root()),
         "interop" => interop::run(rest),
         _ => Err(USAGE.into()),
     };

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Runs everything on a machine with a GPU and its driver:
+#   sh run.sh [RESULTS]     logs and figures go to the folder RESULTS (results)
+#   STEPS="test bench" sh run.sh
+# The steps: devices test memcheck racecheck fuzz bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
+# FUZZ_FRAMES: frames to fuzz with (200000). SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+results=${1:-results}
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+gpu=$here/zarr-gpu
+steps=${STEPS:-devices test memcheck racecheck fuzz bench}
+seconds=${SANITIZE_SECONDS:-240}
+summary=$results/summary.txt
+: >"$summary"
+failed=0
+export ZARR_REQUIRE_GPU=1
+
+# log NAME COMMAND..: runs it, with all it prints in NAME.log too.
+log() {
+    name=$1
+    shift
+    { "$@" 2>&1; echo $? >"$results/.code"; } | tee "$results/$name.log"
+    return "$(cat "$results/.code")"
+}
+
+# note NAME RESULT SECONDS
+note() {
+    printf '%-10s %-8s %5s s\n' "$1" "$2" "$3" >>"$summary"
+}
+
+# step NAME COMMAND..
+step() {
+    echo "== $1"
+    start=$(date +%s)
+    if log "$@"; then result=passed; else result=FAILED; failed=1; fi
+    note "$1" "$result" $(($(date +%s) - start))
+}
+
+find_sanitizer() {
+    command -v compute-sanitizer && return
+    for path in /usr/local/cuda*/bin/compute-sanitizer /usr/local/cuda*/compute-sanitizer/compute-sanitizer /opt/nvidia/*/compute-sanitizer; do
+        [ -x "$path" ] && echo "$path" && return
+    done
+}
+
+# sanitize TOOL
+sanitize() {
+    sanitizer=$(find_sanitizer)
+    if [ -z "$sanitizer" ]; then
+        echo "== $1: skipped, there is no compute-sanitizer here"
+        note "$1" skipped 0
+        return
+    fi
+    # Listing devices makes no context; the first device test does.
+    if ! timeout 120 "$sanitizer" --tool "$1" --error-exitcode 86 "$gpu" probe >"$results/$1.probe.log" 2>&1; then
+        echo "== $1: skipped, compute-sanitizer does not work here:"
+        tail -n 5 "$results/$1.probe.log"
+        note "$1" skipped 0
+        return
+    fi
+    step "$1" timeout "$seconds" "$sanitizer" --tool "$1" --error-exitcode 86 "$gpu" test --sanitize ${SANITIZE:-}
+}
+
+for step in $steps; do
+    case $step in
+    devices)
+        step devices "$gpu" devices
+        ;;
+    test)
+        step test "$gpu" test
+        ;;
+    memcheck | racecheck | initcheck | synccheck)
+        sanitize "$step"
+        ;;
+    fuzz)
+        step fuzz "$gpu" fuzz --frames "${FUZZ_FRAMES:-200000}"
+        ;;
+    bench)
+        step bench "$gpu" bench --record "$results/bench.jsonl"
+        ;;
+    *)
+        echo "run.sh: there is no step $step"
+        exit 2
+        ;;
+    esac
+done
+rm -f "$results/.code"
+
+echo
+echo "== summary of $(cat "$here/COMMIT" 2>/dev/null)"
+cat "$summary"
+if [ -f "$results/bench.log" ]; then
+    echo
+    cat "$results/bench.log"
+fi
+exit $failed
