@@ -1,6 +1,7 @@
 //! Buffers to managed tensors.
 
 use std::ffi::c_void;
+use std::fmt;
 
 use zarr_buffer_api::{Buffer, DeviceId, DeviceKind, Layout, Region};
 use zarr_meta::DataType;
@@ -11,14 +12,16 @@ use crate::abi::{
 use crate::device::{check_addresses, is_host};
 use crate::{DlpackError, ElementType, Managed, ManagedTensor, device_to_raw};
 
+/// Called with the tensor's share of the buffer.
+type Hook = Box<dyn FnOnce(&Buffer) + Send + Sync>;
+
 /// A tensor about to be handed out.
 ///
 /// The managed tensor keeps the buffer's allocation alive until its deleter runs, on any thread. `data` points at the first element and `byte_offset` is 0: that
 /// is what consumers expect that look at only one of the two. Without elements `data` is null. Strides are always there.
 ///
 /// Handing out orders nothing: see [`crate::Request`] for who must wait for [`Buffer::ready`]. What the consumer does with the bytes is not seen by the
-/// buffer, so that whoever goes on using the buffer agrees with the consumer on the order.
-#[derive(Debug, Clone)]
+/// buffer, so that whoever goes on using the buffer agrees with the consumer on the order; [`Export::on_release`] is where to make up for it.
 pub struct Export {
     buffer: Buffer,
     device: DeviceId,
@@ -30,6 +33,7 @@ pub struct Export {
     element: ElementType,
     read_only: bool,
     copied: bool,
+    on_release: Option<Hook>,
 }
 
 impl Export {
@@ -81,6 +85,7 @@ impl Export {
             element,
             read_only: false,
             copied: false,
+            on_release: None,
         })
     }
 
@@ -110,6 +115,14 @@ impl Export {
         }
         self.device = DeviceId::CPU;
         Ok(self)
+    }
+
+    /// What the deleter does first, on whichever thread it is called, with the buffer still there. Consumers give tensors back while their own work on them is
+    /// still under way: this is the place to enqueue a wait for it on the buffer, lest its memory is used anew too early. Must not panic.
+    #[must_use]
+    pub fn on_release(mut self, hook: impl FnOnce(&Buffer) + Send + Sync + 'static) -> Self {
+        self.on_release = Some(Box::new(hook));
+        self
     }
 
     /// The device that the tensor will name.
@@ -151,7 +164,7 @@ impl Export {
 
     fn into_managed<T: ManagedTensor>(self, structure: impl FnOnce(DLTensor, *mut c_void) -> T) -> Result<Managed<T>, DlpackError> {
         let data = self.data();
-        let Self { buffer, device, dims, element, .. } = self;
+        let Self { buffer, device, dims, element, on_release, .. } = self;
         let axes = dims.len() / 2;
         let dims = Dims::new(dims);
         let tensor = DLTensor {
@@ -166,7 +179,7 @@ impl Export {
         let holder = Box::into_raw(Box::<Holder<T>>::new_uninit());
         let managed = structure(tensor, holder.cast());
         // SAFETY: freshly allocated for exactly this type, and nobody else knows of it.
-        unsafe { holder.cast::<Holder<T>>().write(Holder { managed, _dims: dims, _buffer: buffer }) };
+        unsafe { holder.cast::<Holder<T>>().write(Holder { managed, _dims: dims, buffer, on_release }) };
         // SAFETY: the structure is the holder's first field. We own it; its deleter frees the holder, which may happen on any thread, since
         // buffers and numbers may be dropped on any; shape and strides live in the holder and nobody changes them.
         unsafe { Managed::from_raw(holder.cast::<T>()) }
@@ -219,7 +232,23 @@ impl Drop for Dims {
 struct Holder<T> {
     managed: T,
     _dims: Dims,
-    _buffer: Buffer,
+    buffer: Buffer,
+    on_release: Option<Hook>,
+}
+
+impl<T> Drop for Holder<T> {
+    fn drop(&mut self) {
+        if let Some(hook) = self.on_release.take() {
+            hook(&self.buffer);
+        }
+    }
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims = self.dims.split_at(self.dims.len() / 2);
+        write!(f, "Export({:?} + {}, shape {:?}, strides {:?}, {:?})", self.buffer, self.first, dims.0, dims.1, self.element)
+    }
 }
 
 /// # Safety

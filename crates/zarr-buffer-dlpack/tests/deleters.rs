@@ -265,8 +265,9 @@ unsafe impl Memory for Opaque {
 fn exported_device_memory_lives_until_its_deleter_runs_elsewhere() {
     let freed = Arc::new(AtomicUsize::new(0));
     let buffer = Buffer::new(Opaque { device: DeviceId::new(DeviceKind::Cuda, 3), freed: Arc::clone(&freed) });
-    let tensor = Export::new(&buffer.slice(512..(1 << 20)).unwrap(), &[2, 2], None, &DataType::Float64).unwrap();
-    assert!(matches!(tensor.clone().on_host(), Err(DlpackError::Device { .. })));
+    let export = || Export::new(&buffer.slice(512..(1 << 20)).unwrap(), &[2, 2], None, &DataType::Float64).unwrap();
+    assert!(matches!(export().on_host(), Err(DlpackError::Device { .. })));
+    let tensor = export();
     let tensor = tensor.into_versioned().unwrap();
     assert_eq!(tensor.tensor().data.addr(), 0x7000_0000_0200);
     assert_eq!(tensor.tensor().device, DLDevice { device_type: 2, device_id: 3 });
@@ -296,4 +297,19 @@ fn what_does_not_fit_is_refused() {
     assert!(export(&[2, 2], Some(&[i64::MAX, 1])).is_err());
     assert!(export(&[u64::MAX, 2], None).is_err());
     assert!(export(&[1 << 62, 1 << 62], None).is_err());
+}
+
+#[test]
+fn the_consumers_work_can_be_noted_when_it_gives_back() {
+    let buffer = Buffer::from_vec(vec![0; 8]);
+    let queue = Arc::new(ManualQueue::new());
+    let noted = Arc::clone(&queue);
+    let tensor = Export::new(&buffer, &[8], None, &DataType::Int8).unwrap();
+    let hook = move |buffer: &Buffer| enqueue(&*noted, &[], &[buffer], || Ok::<_, BufferError>(())).unwrap();
+    let tensor = tensor.on_release(hook).into_legacy().unwrap();
+    assert!(buffer.is_idle().unwrap());
+    std::thread::spawn(move || drop(tensor)).join().unwrap();
+    assert!(!buffer.is_idle().unwrap());
+    drop(buffer);
+    assert!(queue.done.load(Ordering::SeqCst), "host memory waits for the consumer's work");
 }

@@ -153,7 +153,7 @@ fn they_read_ours() {
     let slice = buffer.slice(16..96).unwrap();
     let address = slice.address();
     let export = Export::new(&slice, &[2, 3], Some(&[10, 2]), &DataType::Int32).unwrap();
-    let theirs: dlpark::versioned::Dlpack = hand_over(export.clone().read_only(true).copied(true).into_versioned().unwrap());
+    let theirs: dlpark::versioned::Dlpack = hand_over(export.read_only(true).copied(true).into_versioned().unwrap());
     assert_eq!(theirs.flags(), DlpackFlags::READ_ONLY | DlpackFlags::IS_COPIED);
     let view = theirs.validate_export().unwrap();
     assert_eq!((view.shape(), view.strides()), (&[2, 3][..], Some(&[10, 2][..])));
