@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use zarr_buffer_api::{Buffer, BufferError, BufferErrorKind, Device, DeviceKind, Queue, Region, enqueue};
+use zarr_buffer_api::{Buffer, BufferError, BufferErrorKind, Device, DeviceKind, Queue, enqueue};
 
 use crate::CudaQueue;
 use crate::driver::{self, Context, Stream};
@@ -220,15 +220,4 @@ pub(crate) fn refuse_overlap(source: &Buffer, from: Range<usize>, destination: &
         return Err(BufferError::parameter("source and destination of a copy overlap"));
     }
     Ok(())
-}
-
-// Regions are not here yet.
-impl CudaQueue {
-    pub(crate) fn copy_box(&self, _: &Region, _: &Region) -> Result<(), BufferError> {
-        Err(BufferError::new(BufferErrorKind::Unsupported, "boxes").on(self.device()))
-    }
-
-    pub(crate) fn fill_box(&self, _: &Region, _: &[u8]) -> Result<(), BufferError> {
-        Err(BufferError::new(BufferErrorKind::Unsupported, "boxes").on(self.device()))
-    }
 }

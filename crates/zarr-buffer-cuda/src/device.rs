@@ -1,14 +1,15 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use zarr_buffer_api::{Buffer, BufferError, BufferErrorKind, Device, DeviceId, Queue, enqueue};
 
 use crate::driver::{Context, Pool, Stream};
 use crate::memory::{DeviceMemory, Orphan};
-use crate::staging::PinnedMemory;
-use crate::{CudaDeviceInfo, CudaError, CudaQueue, staging::Staging};
+use crate::regions::RegionKernels;
+use crate::staging::{PinnedMemory, Staging};
+use crate::{CudaDeviceInfo, CudaError, CudaQueue};
 
 /// How a [`CudaDevice`] uses memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) behind: Arc<Stream>,
     orphans: Mutex<Vec<Orphan>>,
     pub(crate) staging: Staging,
+    pub(crate) regions: OnceLock<RegionKernels>,
     /// Devices that the pool's memory is open to, by ordinal.
     peers: Mutex<Vec<i32>>,
 }
@@ -195,6 +197,7 @@ impl Shared {
             behind: Arc::new(Stream::new(&context)?),
             orphans: Mutex::default(),
             staging: Staging::default(),
+            regions: OnceLock::new(),
             peers: Mutex::default(),
             info,
             options,

@@ -43,6 +43,7 @@ mod info;
 mod memory;
 mod module;
 mod queue;
+mod regions;
 mod staging;
 
 pub use device::{CudaDevice, CudaDeviceOptions};
