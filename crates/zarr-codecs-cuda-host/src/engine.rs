@@ -1,0 +1,113 @@
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zarr_buffer_api::{BufferError, BufferErrorKind, DeviceId, Queue};
+use zarr_codecs_cuda::{Engine, Kernel, KernelProvider, Launch};
+
+use crate::scheduler::run_grid;
+
+/// How kernels run on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostOptions {
+    /// Where chance starts: which threads go first.
+    pub seed: u64,
+    /// How many multiprocessors to pretend: it decides how work is divided.
+    pub multiprocessors: u32,
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self { seed: 0, multiprocessors: 2 }
+    }
+}
+
+impl HostOptions {
+    /// Sets where chance starts.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets how many multiprocessors to pretend, at least 1.
+    #[must_use]
+    pub fn with_multiprocessors(mut self, multiprocessors: u32) -> Self {
+        self.multiprocessors = multiprocessors.max(1);
+        self
+    }
+}
+
+/// The codecs of `zarr-codecs-cuda` on the host, as the provider `cuda-host`, for [`zarr_buffer_api::HostDevice`].
+pub fn host_provider(options: HostOptions) -> KernelProvider {
+    KernelProvider::new(HostEngine { options, launches: AtomicU64::new(0) })
+}
+
+#[derive(Debug)]
+struct HostEngine {
+    options: HostOptions,
+    launches: AtomicU64,
+}
+
+type EntryPoint = unsafe extern "C" fn(*const c_void);
+
+macro_rules! entry_points {
+    ($($variant:ident => $name:ident,)*) => {
+        unsafe extern "C" {
+            $(fn $name(params: *const c_void);)*
+        }
+
+        fn entry_point(kernel: Kernel) -> Option<EntryPoint> {
+            match kernel {
+                $(Kernel::$variant => Some($name),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+entry_points! {
+    ZstdPlan => zstd_plan,
+    ZstdAssign => zstd_assign,
+    ZstdList => zstd_list,
+    ZstdLiterals => zstd_literals,
+    ZstdSequences => zstd_sequences,
+    ZstdResolve => zstd_resolve,
+    ZstdCopy => zstd_copy,
+    ZstdExecute => zstd_execute,
+    ZstdChecksum => zstd_checksum,
+    ZstdSerial => zstd_serial,
+    ZstdFinish => zstd_finish,
+}
+
+// SAFETY: the scheduler runs every thread of the grid to its end, at once, which is the order of the host's queue.
+unsafe impl Engine for HostEngine {
+    fn name(&self) -> &'static str {
+        "cuda-host"
+    }
+
+    fn device(&self) -> DeviceId {
+        DeviceId::CPU
+    }
+
+    fn multiprocessors(&self) -> u32 {
+        self.options.multiprocessors
+    }
+
+    fn preferred_threads(&self) -> u32 {
+        256
+    }
+
+    unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError> {
+        if queue.device() != DeviceId::CPU {
+            return Err(BufferError::new(BufferErrorKind::Parameter, "a queue of another device").on(DeviceId::CPU));
+        }
+        let Some(entry) = entry_point(kernel) else {
+            return Err(BufferError::new(BufferErrorKind::Unsupported, format!("no {} on the host", kernel.name())).on(DeviceId::CPU));
+        };
+        let seed = self.options.seed.wrapping_add(self.launches.fetch_add(1, Ordering::Relaxed));
+        // SAFETY: the entry point of this kernel, with the parameters that the caller promises.
+        run_grid(launch, seed, || unsafe { entry(params.as_ptr().cast()) });
+        Ok(())
+    }
+}

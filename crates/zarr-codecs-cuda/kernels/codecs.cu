@@ -1,0 +1,2 @@
+// All kernels of this crate.
+#include "zstd/serial.cuh"

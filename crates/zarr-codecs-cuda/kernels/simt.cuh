@@ -1,0 +1,186 @@
+// The layer between the kernels and what runs them: CUDA, or a fiber per thread on the host.
+//
+// A kernel is written for one thread of a block. What threads do together goes through the functions here, and through nothing else:
+// barriers of a block, collectives of a warp, atomics. Collectives of a warp are called by all 32 of its threads; the host build
+// ends with an error where one is missing. A block has a multiple of 32 threads and one axis; so has the grid.
+//
+// On the host, every switch between threads is at a barrier or a collective, in an order drawn from a seed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int16_t i16;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define WARP 32u
+
+#if defined(__CUDACC__)
+
+#define DEVICE static __device__ __forceinline__
+// For functions that are large, or off the hot path.
+#define DEVICE_CALL static __device__ __noinline__
+#define DEVICE_MEMBER __device__ __forceinline__
+#define CONSTANT static __constant__ const
+#define UNROLL _Pragma("unroll")
+#define KERNEL(name, params, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const params p)
+
+DEVICE u32 thread_index() { return threadIdx.x; }
+DEVICE u32 block_threads() { return blockDim.x; }
+DEVICE u32 block_index() { return blockIdx.x; }
+DEVICE u32 grid_blocks() { return gridDim.x; }
+
+// The dynamic shared memory of the block, aligned to 16 bytes.
+extern __shared__ uint4 simt_shared[];
+DEVICE u8* shared_memory() { return (u8*)simt_shared; }
+
+DEVICE void block_barrier() { __syncthreads(); }
+// Whether any thread of the block says so; a barrier.
+DEVICE bool block_any(bool value) { return __syncthreads_or(value); }
+DEVICE void warp_barrier() { __syncwarp(); }
+DEVICE u32 warp_ballot(bool value) { return __ballot_sync(~0u, value); }
+DEVICE u32 warp_shuffle(u32 value, u32 lane) { return __shfl_sync(~0u, value, lane); }
+DEVICE u64 warp_shuffle(u64 value, u32 lane) { return __shfl_sync(~0u, value, lane); }
+// The threads of the warp with the same value.
+DEVICE u32 warp_match(u32 value) { return __match_any_sync(~0u, value); }
+DEVICE u32 warp_sum(u32 value) { return __reduce_add_sync(~0u, value); }
+DEVICE u32 warp_shuffle_up(u32 value, u32 delta) { return __shfl_up_sync(~0u, value, delta); }
+
+DEVICE u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
+DEVICE void atomic_min(u32* at, u32 value) { atomicMin(at, value); }
+DEVICE void atomic_or(u32* at, u32 value) { atomicOr(at, value); }
+
+// Bytes that no thread writes while the kernel runs.
+DEVICE u8 load_constant(const u8* at) { return __ldg(at); }
+DEVICE u32 load_constant(const u32* at) { return __ldg(at); }
+DEVICE u64 load_constant(const u64* at) { return __ldg((const unsigned long long*)at); }
+
+DEVICE u32 count_ones(u32 value) { return __popc(value); }
+// The number of the highest bit; `value` is not 0.
+DEVICE u32 highest_bit(u32 value) { return 31 - __clz(value); }
+DEVICE u32 trailing_zeros(u32 value) { return __ffs(value) - 1; }
+
+struct alignas(16) Bytes16 { u32 word[4]; };
+DEVICE void store16(u8* at, const Bytes16& value) { *(uint4*)at = make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]); }
+
+#else // the host
+
+#include <string.h>
+
+#define DEVICE static inline
+#define DEVICE_CALL static
+#define DEVICE_MEMBER inline
+#define CONSTANT static const
+#define UNROLL
+#define KERNEL(name, params, threads, blocks)                                                                                              \
+    static void name##_thread(const params& p);                                                                                            \
+    extern "C" void name(const void* p) {                                                                                                  \
+        params copy;                                                                                                                       \
+        memcpy(&copy, p, sizeof copy);                                                                                                     \
+        name##_thread(copy);                                                                                                               \
+    }                                                                                                                                      \
+    static void name##_thread(const params& p)
+
+// The thread that runs, kept by the scheduler.
+struct SimtThread {
+    u32 thread;
+    u32 threads;
+    u32 block;
+    u32 blocks;
+    u8* shared;
+};
+extern "C" {
+extern thread_local const SimtThread* simt_thread;
+// Waits for all threads of the block; the sum of what they bring.
+u32 simt_block_barrier(u32 value);
+// Waits for the 32 threads of the warp, and gives what each of them brings.
+void simt_warp_exchange(u64 value, u64* all);
+}
+
+DEVICE u32 thread_index() { return simt_thread->thread; }
+DEVICE u32 block_threads() { return simt_thread->threads; }
+DEVICE u32 block_index() { return simt_thread->block; }
+DEVICE u32 grid_blocks() { return simt_thread->blocks; }
+DEVICE u8* shared_memory() { return simt_thread->shared; }
+
+DEVICE void block_barrier() { simt_block_barrier(0); }
+DEVICE bool block_any(bool value) { return simt_block_barrier(value) != 0; }
+DEVICE void warp_barrier() {
+    u64 all[WARP];
+    simt_warp_exchange(0, all);
+}
+DEVICE u32 warp_ballot(bool value) {
+    u64 all[WARP];
+    simt_warp_exchange(value, all);
+    u32 ballot = 0;
+    for (u32 lane = 0; lane < WARP; lane++) ballot |= (u32)(all[lane] != 0) << lane;
+    return ballot;
+}
+DEVICE u64 warp_shuffle(u64 value, u32 lane) {
+    u64 all[WARP];
+    simt_warp_exchange(value, all);
+    return all[lane % WARP];
+}
+DEVICE u32 warp_shuffle(u32 value, u32 lane) { return (u32)warp_shuffle((u64)value, lane); }
+DEVICE u32 warp_match(u32 value) {
+    u64 all[WARP];
+    simt_warp_exchange(value, all);
+    u32 same = 0;
+    for (u32 lane = 0; lane < WARP; lane++) same |= (u32)(all[lane] == value) << lane;
+    return same;
+}
+DEVICE u32 warp_sum(u32 value) {
+    u64 all[WARP];
+    simt_warp_exchange(value, all);
+    u32 sum = 0;
+    for (u32 lane = 0; lane < WARP; lane++) sum += (u32)all[lane];
+    return sum;
+}
+DEVICE u32 warp_shuffle_up(u32 value, u32 delta) {
+    u64 all[WARP];
+    simt_warp_exchange(value, all);
+    u32 lane = thread_index() % WARP;
+    return lane < delta ? value : (u32)all[lane - delta];
+}
+
+DEVICE u32 atomic_add(u32* at, u32 value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
+DEVICE void atomic_min(u32* at, u32 value) {
+    u32 seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (value < seen && !__atomic_compare_exchange_n(at, &seen, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+DEVICE void atomic_or(u32* at, u32 value) { __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
+
+DEVICE u8 load_constant(const u8* at) { return *at; }
+DEVICE u32 load_constant(const u32* at) { return *at; }
+DEVICE u64 load_constant(const u64* at) { return *at; }
+
+DEVICE u32 count_ones(u32 value) { return (u32)__builtin_popcount(value); }
+DEVICE u32 highest_bit(u32 value) { return 31 - (u32)__builtin_clz(value); }
+DEVICE u32 trailing_zeros(u32 value) { return (u32)__builtin_ctz(value); }
+
+struct alignas(16) Bytes16 { u32 word[4]; };
+DEVICE void store16(u8* at, const Bytes16& value) { memcpy(at, value.word, 16); }
+
+#endif
+
+// The thread's number in its warp.
+DEVICE u32 lane_index() { return thread_index() % WARP; }
+// The lanes before this one.
+DEVICE u32 lanes_before() { return (1u << lane_index()) - 1; }
+
+template <class T> DEVICE T minimum(T a, T b) { return a < b ? a : b; }
+template <class T> DEVICE T maximum(T a, T b) { return a > b ? a : b; }
+
+// The sum over the lanes up to this one, this one included.
+DEVICE u32 warp_inclusive_sum(u32 value) {
+    for (u32 delta = 1; delta < WARP; delta *= 2) {
+        u32 other = warp_shuffle_up(value, delta);
+        if (lane_index() >= delta) value += other;
+    }
+    return value;
+}

@@ -1,0 +1,134 @@
+// What the stages of the zstd decoder hand to each other. Terms are those of RFC 8878.
+#pragma once
+
+#include "../input.cuh"
+#include "constants.cuh"
+
+// One chunk, as the host describes it.
+struct Slot {
+    const u8* encoded;
+    // Contiguous room for `decoded_len` bytes.
+    u8* decoded;
+    u32 encoded_len;
+    u32 decoded_len;
+    // Which of all blocks are this slot's, and how many there is room for.
+    u32 first_block;
+    u32 block_capacity;
+    u64 unused[2];
+
+    DEVICE_MEMBER Input input() const { return Input{encoded, encoded_len}; }
+};
+static_assert(sizeof(Slot) == ZSTD_SLOT_SIZE, "as the host has it");
+
+// What is known of a slot while it is decoded.
+struct SlotState {
+    // The first failure in the order of the stream: the number of the block, 8 bits of the reason. All ones while there is none.
+    u32 error;
+    u32 blocks;
+    // Not 0: decoded by the serial kernel.
+    u32 serial;
+    // Room in the arena, in units of 16 bytes: for all blocks, and for the one that needs most.
+    u32 need;
+    u32 most;
+    // Where its blocks lie in the arena; which wave they are in, or in how many parts, above the lower 16 bits.
+    u32 base;
+    u32 wave;
+    // Blocks resolved, and executed. At the last one resolved: bytes of output, the start of the frame, repeated offsets.
+    u32 resolved, executed;
+    u32 output;
+    u32 frame_start;
+    u32 repeats[3];
+    // Not 0: a checksum has to be verified.
+    u32 checksums;
+    u32 unused;
+};
+static_assert(sizeof(SlotState) == ZSTD_STATE_SIZE, "as the host has it");
+
+constexpr u32 NO_ERROR = ~0u;
+
+enum BlockKind : u8 { RAW_BLOCK = 0, RLE_BLOCK = 1, COMPRESSED_BLOCK = 2 };
+enum LiteralsKind : u8 { RAW_LITERALS = 0, RLE_LITERALS = 1, COMPRESSED_LITERALS = 2, TREELESS_LITERALS = 3 };
+// Modes of a table of sequences.
+enum TableMode : u8 { PREDEFINED = 0, RLE_TABLE = 1, FSE_TABLE = 2, REPEAT_TABLE = 3 };
+
+// One block of a frame (RFC 8878 3.1.1.2). Positions are bytes of the chunk.
+struct Block {
+    u8 kind;
+    // First of its frame; last of its frame; the frame says its content size; the frame has a checksum.
+    u8 first, last, sized, checksum;
+    u8 literals_kind;
+    u8 streams;
+    // Two bits each: modes of literal lengths, offsets, match lengths, as in the header.
+    u8 modes;
+
+    u32 slot;
+    // The content, and its bytes: of an RLE block, what it decodes to.
+    u32 input, size;
+    // The most that a compressed block may take, and literals may decode to.
+    u32 block_max;
+    u64 content_size;
+
+    // Literals: what they decode to, where their content is (after the header) and how long.
+    u32 literals_len, literals_input, literals_size;
+    // Sequences: how many, and where the tables' descriptions start.
+    u32 sequences, tables_input;
+    // Of blocks of this slot: who describes the Huffman tree, and the three tables.
+    u32 tree_block, table_block[3];
+
+    // In the arena, in units of 16 bytes: what its slot needs before it, then where.
+    u32 need_before;
+    u32 literals_at, sequences_at;
+
+    // Decoded sequences: bytes of output that they make, and of literals that they use. Output of the whole block.
+    u32 sequences_output, sequences_literals;
+    u32 output_len;
+    // Repeated offsets after the block, as functions of those before it (see `sequences.cuh`); then those before it.
+    u32 repeats[3];
+    u32 entry_repeats[3];
+    u32 output, frame_start;
+    // The sequence that makes byte `i * ZSTD_TILE_STEP` of the output.
+    u16 tile_sequence[ZSTD_BLOCK_MAX / ZSTD_TILE_STEP];
+    u32 unused[3];
+};
+static_assert(sizeof(Block) == ZSTD_BLOCK_SIZE, "as the host has it");
+
+// Work of a wave.
+struct Wave {
+    u32 literals, sequences;
+    // Taken by warps so far.
+    u32 next_literals, next_sequences;
+};
+
+// What the host gives every kernel.
+struct Decode {
+    const Slot* slots;
+    SlotState* states;
+    Block* blocks;
+    u8* arena;
+    Wave* waves;
+    // By wave: blocks with literals, and with sequences, to decode. `block_capacity` each.
+    u32* literals_list;
+    u32* sequences_list;
+    u32* statuses;
+    u32 slot_count;
+    u32 block_capacity;
+    // Units of 16 bytes.
+    u32 arena_len;
+    u32 wave_count;
+    u32 wave;
+    // Blocks decoded by one warp at a time.
+    u32 batch;
+    // Arenas of the serial kernel, in bytes from `serial_arena`, one for each of its blocks of threads.
+    u32 serial_stride;
+    u32 seed;
+    u8* serial_arena;
+    u64 unused[3];
+};
+static_assert(sizeof(Decode) == ZSTD_PLAN_SIZE, "as the host has it");
+
+DEVICE void fail(SlotState* state, u32 block, u32 reason) { atomic_min(&state->error, minimum(block, 0xfffffeu) << 8 | reason); }
+
+// Bytes of the arena that a block's literals take.
+DEVICE u32 literals_room(const Block& block) { return block.literals_kind >= COMPRESSED_LITERALS ? (block.literals_len + 15) / 16 * 16 : 0; }
+// Bytes of the arena that its sequences take: 8 each, and one more that ends them.
+DEVICE u32 sequences_room(const Block& block) { return block.sequences == 0 ? 0 : (block.sequences + 2) / 2 * 16; }

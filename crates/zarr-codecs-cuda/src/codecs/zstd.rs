@@ -1,0 +1,295 @@
+//! Zstandard (RFC 8878), the codec `zstd`: decoding on a device.
+//!
+//! A batch goes through a fixed run of kernels; what they find stays on the device. All blocks of all frames are entropy-decoded side by side, into an arena
+//! of literals and sequences; then each frame is put together by one block of threads. What is larger than the arena goes through it in waves.
+
+use bytemuck::{Pod, Zeroable};
+use zarr_buffer_api::{Buffer, BufferError, enqueue};
+use zarr_codec_api::{CodecError, CodecErrorKind, DeviceContext};
+
+use crate::constants::*;
+use crate::engine::{Engine, Kernel, Launch};
+
+/// One chunk to decode: encoded bytes at any alignment, and contiguous room for what they decode to.
+#[derive(Debug, Clone)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) encoded: &'a Buffer,
+    pub(crate) decoded: &'a Buffer,
+}
+
+/// `Slot` of `format.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Slot {
+    encoded: u64,
+    decoded: u64,
+    encoded_len: u32,
+    decoded_len: u32,
+    first_block: u32,
+    block_capacity: u32,
+    unused: [u64; 2],
+}
+const _: () = assert!(size_of::<Slot>() == ZSTD_SLOT_SIZE as usize);
+
+/// `Decode` of `format.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Decode {
+    slots: u64,
+    states: u64,
+    blocks: u64,
+    arena: u64,
+    waves: u64,
+    literals_list: u64,
+    sequences_list: u64,
+    statuses: u64,
+    slot_count: u32,
+    block_capacity: u32,
+    arena_len: u32,
+    wave_count: u32,
+    wave: u32,
+    batch: u32,
+    serial_stride: u32,
+    seed: u32,
+    serial_arena: u64,
+    unused: [u64; 3],
+}
+const _: () = assert!(size_of::<Decode>() == ZSTD_PLAN_SIZE as usize);
+
+/// `Wave` of `format.cuh`.
+const WAVE_SIZE: u64 = 16;
+/// Blocks of threads of the serial kernel.
+const SERIAL_GRID: u32 = 4;
+/// Room of one of them: literals, then sequences of 16 bytes and one that ends them.
+const SERIAL_STRIDE: u32 = ZSTD_BLOCK_MAX + (ZSTD_HEADER_SEQUENCES + 1) * 16;
+/// Staged literals and sequences take at most this many bytes for each byte of output, in 16ths: 1 and 8/3.
+const WORST_NEED_16THS: u64 = 59;
+
+/// Where everything lies in the temporary memory of one batch. All offsets are multiples of 256 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    slots: u64,
+    waves: u64,
+    uploaded: u64,
+    states: u64,
+    blocks: u64,
+    literals_list: u64,
+    sequences_list: u64,
+    statuses: u64,
+    serial: u64,
+    arena: u64,
+    arena_len: u64,
+    wave_count: u32,
+    block_capacity: u32,
+    pub(crate) total: u64,
+}
+
+impl Layout {
+    /// For chunks that decode to `decoded` bytes each, within `budget` bytes if that can be.
+    pub(crate) fn new(decoded: impl Iterator<Item = u64> + Clone, budget: u64) -> Self {
+        let mut at = 0;
+        let mut take = |len: u64| {
+            let from = at;
+            at = from + len.next_multiple_of(256);
+            from
+        };
+        let count = decoded.clone().count() as u64;
+        let output: u64 = decoded.clone().sum();
+        let block_capacity: u64 = decoded.map(block_capacity).sum();
+        let slots = take(count * u64::from(ZSTD_SLOT_SIZE));
+        let waves = take(u64::from(ZSTD_MAX_WAVES) * WAVE_SIZE);
+        let uploaded = waves + u64::from(ZSTD_MAX_WAVES) * WAVE_SIZE;
+        let states = take(count * u64::from(ZSTD_STATE_SIZE));
+        let blocks = take(block_capacity * u64::from(ZSTD_BLOCK_SIZE));
+        let statuses = take(count * 4);
+        let serial = take(u64::from(SERIAL_STRIDE) * u64::from(SERIAL_GRID));
+        // Lists are made for the waves that there are, and how many depends on the arena.
+        let list = (block_capacity * 4).next_multiple_of(256);
+        let worst = output * WORST_NEED_16THS / 16 + 1024 * count;
+        let room = budget.saturating_sub(at + 2 * list * u64::from(ZSTD_MAX_WAVES));
+        let arena_len = (output * 4 / 5).max(32 << 20).min(worst).min(room).max(4096) / 256 * 256;
+        let wave_count = worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES)) as u32;
+        let mut take = |len: u64| {
+            let from = at;
+            at = from + len.next_multiple_of(256);
+            from
+        };
+        let literals_list = take(list * u64::from(wave_count));
+        let sequences_list = take(list * u64::from(wave_count));
+        let arena = take(arena_len);
+        Self {
+            slots,
+            waves,
+            uploaded,
+            states,
+            blocks,
+            literals_list,
+            sequences_list,
+            statuses,
+            serial,
+            arena,
+            arena_len,
+            wave_count,
+            block_capacity: (list / 4) as u32,
+            total: at,
+        }
+    }
+}
+
+/// Blocks that there is room for: 8 times as many as blocks of the usual size, and a few. Chunks of more blocks are for the serial kernel.
+fn block_capacity(decoded: u64) -> u64 {
+    decoded / u64::from(ZSTD_BLOCK_MAX / 8) + 16
+}
+
+/// Whether chunks of so many decoded bytes can be decoded at all.
+pub(crate) fn takes(decoded: u64) -> bool {
+    decoded <= u64::from(ZSTD_CONTENT_MAX)
+}
+
+/// Enqueues the decoding of `chunks`. The statuses, 4 bytes each, will be in the buffer that this gives.
+pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
+    let layout = Layout::new(chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget);
+    if layout.total > context.scratch_budget {
+        let message = format!("{} bytes of temporary memory, of a budget of {}", layout.total, context.scratch_budget);
+        return Err(CodecError::new(CodecErrorKind::Limit, "zstd", message));
+    }
+    let mut slots = Vec::with_capacity(chunks.len());
+    let mut first_block = 0;
+    for chunk in chunks {
+        let too_large = |_| CodecError::limit("zstd", ZSTD_CONTENT_MAX as usize);
+        let capacity = block_capacity(chunk.decoded.len() as u64) as u32;
+        slots.push(Slot {
+            encoded: chunk.encoded.address(),
+            decoded: chunk.decoded.address(),
+            encoded_len: u32::try_from(chunk.encoded.len()).map_err(too_large)?,
+            decoded_len: u32::try_from(chunk.decoded.len()).map_err(too_large)?,
+            first_block,
+            block_capacity: capacity,
+            unused: [0; 2],
+        });
+        first_block += capacity;
+    }
+    let scratch = context.device.allocate(usize_of(layout.total)?, context.queue)?;
+    let upload = context.device.allocate_staging(usize_of(layout.uploaded)?)?;
+    {
+        let mut bytes = upload.host_write()?;
+        let slots: &[u8] = bytemuck::cast_slice(&slots);
+        bytes.fill(0);
+        bytes[..slots.len()].copy_from_slice(slots);
+    }
+    context.queue.copy(&upload, &scratch.slice(0..usize_of(layout.uploaded)?)?)?;
+
+    let base = scratch.address();
+    let params = Decode {
+        slots: base + layout.slots,
+        states: base + layout.states,
+        blocks: base + layout.blocks,
+        arena: base + layout.arena,
+        waves: base + layout.waves,
+        literals_list: base + layout.literals_list,
+        sequences_list: base + layout.sequences_list,
+        statuses: base + layout.statuses,
+        slot_count: chunks.len() as u32,
+        block_capacity: layout.block_capacity,
+        arena_len: (layout.arena_len / 16) as u32,
+        wave_count: layout.wave_count,
+        wave: 0,
+        batch: 1,
+        serial_stride: SERIAL_STRIDE,
+        seed: 0,
+        serial_arena: base + layout.serial,
+        unused: [0; 3],
+    };
+    let reads: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.encoded).collect();
+    let writes: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.decoded).chain([&scratch]).collect();
+    enqueue(context.queue, &reads, &writes, || launch_all(engine, context, params, chunks))?;
+
+    let statuses = usize_of(layout.statuses)?;
+    let on_device = scratch.slice(statuses..statuses + chunks.len() * 4)?;
+    let on_host = context.device.allocate_staging(chunks.len() * 4)?;
+    context.queue.copy(&on_device, &on_host)?;
+    Ok(on_host)
+}
+
+fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Decode, chunks: &[Chunk<'_>]) -> Result<(), BufferError> {
+    let launch = |kernel, grid: u32, threads, shared, params: &Decode| {
+        // SAFETY: the addresses are those of buffers that the caller's `enqueue` holds, laid out as `Layout` says, which is as the kernels want it.
+        unsafe { engine.launch(context.queue, kernel, Launch { grid, threads, shared }, bytemuck::bytes_of(params)) }
+    };
+    let slots = params.slot_count;
+    let processors = engine.multiprocessors();
+    launch(Kernel::ZstdPlan, slots, ZSTD_PLAN_THREADS, ZSTD_PLAN_SHARED, &params)?;
+    launch(Kernel::ZstdAssign, 1, ZSTD_ASSIGN_THREADS, ZSTD_PLAN_SHARED, &params)?;
+    launch(Kernel::ZstdList, slots, ZSTD_PLAN_THREADS, 0, &params)?;
+
+    // As many blocks as frames of blocks of the usual size have: spread over the device, as few to a warp as fill it.
+    let blocks: u64 = chunks.iter().map(|chunk| (chunk.decoded.len() as u64).div_ceil(u64::from(ZSTD_BLOCK_MAX)).max(1)).sum();
+    let blocks = blocks.div_ceil(u64::from(params.wave_count)).max(1) as u32;
+    let literals_batch = blocks.div_ceil(processors * 6).clamp(1, ZSTD_LITERALS_BATCH);
+    let sequences_batch = blocks.div_ceil(processors * 8).clamp(1, ZSTD_SEQUENCES_BATCH);
+    let sequences_shared = ZSTD_SEQUENCES_SHARED_FIXED + sequences_batch * ZSTD_SEQUENCES_SHARED_EACH;
+    let copies = (processors * 4).div_ceil(slots).clamp(1, 64);
+    let threads = match slots {
+        _ if slots >= 2 * processors => 256,
+        _ if slots >= processors => 512,
+        _ => 1024,
+    };
+    let threads = threads.min(engine.preferred_threads());
+    let tile = threads * ZSTD_BYTES_PER_THREAD;
+    let execute_shared = tile * 2 + (tile / 3 + 4) * 12;
+    for wave in 0..params.wave_count {
+        params.wave = wave;
+        params.batch = literals_batch;
+        let grid = blocks.div_ceil(literals_batch).min(processors * 6);
+        launch(Kernel::ZstdLiterals, grid, ZSTD_ENTROPY_THREADS, ZSTD_LITERALS_SHARED, &params)?;
+        params.batch = sequences_batch;
+        let grid = blocks.div_ceil(sequences_batch).min(processors * 16);
+        launch(Kernel::ZstdSequences, grid, ZSTD_ENTROPY_THREADS, sequences_shared, &params)?;
+        launch(Kernel::ZstdResolve, slots, ZSTD_RESOLVE_THREADS, 0, &params)?;
+        params.batch = copies;
+        launch(Kernel::ZstdCopy, slots * copies, ZSTD_COPY_THREADS, 0, &params)?;
+        launch(Kernel::ZstdExecute, slots, threads, execute_shared, &params)?;
+    }
+    launch(Kernel::ZstdChecksum, slots, ZSTD_CHECKSUM_THREADS, 0, &params)?;
+    launch(Kernel::ZstdSerial, slots.min(SERIAL_GRID), ZSTD_SERIAL_THREADS, ZSTD_SERIAL_SHARED, &params)?;
+    launch(Kernel::ZstdFinish, slots, ZSTD_FINISH_THREADS, 0, &params)
+}
+
+/// The words for a status.
+pub(crate) fn verdict(status: u32) -> Result<(), CodecError> {
+    let (reason, block) = (status & 0xff, status >> 8);
+    let words = match reason {
+        ZSTD_GOOD => return Ok(()),
+        ZSTD_TRUNCATED => "the bytes end in the middle of a frame",
+        ZSTD_MAGIC => "not a zstd frame",
+        ZSTD_RESERVED_BIT => "a reserved bit of the frame header is set",
+        ZSTD_WINDOW => "the window is larger than 3.75 GiB",
+        ZSTD_DICTIONARY => "the frame needs a dictionary",
+        ZSTD_RESERVED_BLOCK => "a block of the reserved type",
+        ZSTD_BLOCK_TOO_LARGE => "a compressed block is larger than the frame allows",
+        ZSTD_LITERALS_HEADER => "the header of the literals does not fit its block",
+        ZSTD_NO_TREE => "literals without a Huffman tree",
+        ZSTD_HUFFMAN_TREE => "a malformed Huffman tree",
+        ZSTD_HUFFMAN_STREAM => "a malformed stream of literals",
+        ZSTD_SEQUENCES_HEADER => "the header of the sequences does not fit its block",
+        ZSTD_FSE_TABLE => "a malformed FSE table",
+        ZSTD_NO_TABLE => "sequences that repeat a table where there is none",
+        ZSTD_SEQUENCES_STREAM => "the bits of the sequences do not end with the last of them",
+        ZSTD_TOO_FEW_LITERALS => "sequences that need more literals than there are",
+        ZSTD_OFFSET => "a match with an offset of 0, or before the start of the frame",
+        ZSTD_OUTPUT_TOO_LARGE => "decodes to more bytes than expected",
+        ZSTD_OUTPUT_TOO_SMALL => "decodes to fewer bytes than expected",
+        ZSTD_CONTENT_SIZE => "decodes to another size than the frame header says",
+        ZSTD_CHECKSUM => "the checksum does not match",
+        _ => "failed for an unknown reason",
+    };
+    let place = match reason {
+        ZSTD_OUTPUT_TOO_SMALL => String::new(),
+        _ => format!(" (block {block})"),
+    };
+    Err(CodecError::format("zstd", format!("{words}{place}")))
+}
+
+fn usize_of(len: u64) -> Result<usize, CodecError> {
+    usize::try_from(len).map_err(|_| CodecError::limit("zstd", usize::MAX))
+}
