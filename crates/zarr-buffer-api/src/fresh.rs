@@ -1,0 +1,131 @@
+//! Fresh memory that is about to be written from end to end.
+
+use std::alloc;
+
+use bytemuck::AnyBitPattern;
+
+use crate::{BufferError, BufferErrorKind, advise_huge_pages};
+
+/// From so many bytes on allocators get their memory from the system, which gives zeros, and only when they are touched.
+const FROM_SYSTEM: usize = 128 << 20;
+
+/// `len` elements that hold anything, for who writes every one of them: unlike zeros, they are not written twice. They are initialised: reading
+/// them before is no error, but gives what the memory held before.
+///
+/// In debug builds every byte is `0xA5`, so that tests find elements that nobody wrote. Large memory is zeros that the system provides when they
+/// are touched, in huge pages where it has those.
+///
+/// # Errors
+/// [`BufferErrorKind::OutOfMemory`] when there is no room.
+pub fn unwritten<T: AnyBitPattern>(len: usize) -> Result<Vec<T>, BufferError> {
+    let no_room = || BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} elements of {} bytes", size_of::<T>()));
+    let layout = alloc::Layout::array::<T>(len).map_err(|error| no_room().with_source(error))?;
+    if layout.size() >= FROM_SYSTEM || !CAN_SETTLE {
+        let mut memory = zeroed(len, layout).ok_or_else(no_room)?;
+        advise_huge_pages(&mut memory);
+        if cfg!(debug_assertions) {
+            // SAFETY: any bytes are valid elements, and those of the vector are ours alone.
+            unsafe { std::ptr::write_bytes(memory.as_mut_ptr(), 0xA5, len) };
+        }
+        return Ok(memory);
+    }
+    let mut memory: Vec<T> = Vec::new();
+    memory.try_reserve_exact(len).map_err(|error| no_room().with_source(error))?;
+    advise_huge_pages(memory.spare_capacity_mut());
+    let start = memory.as_mut_ptr();
+    if cfg!(debug_assertions) {
+        // SAFETY: room for `len` elements was reserved.
+        unsafe { std::ptr::write_bytes(start, 0xA5, len) };
+    } else {
+        // SAFETY: as above.
+        unsafe { settle(start.cast(), layout.size()) };
+    }
+    // SAFETY: room was reserved, every byte is initialised now, and `T` takes any bytes.
+    unsafe { memory.set_len(len) };
+    Ok(memory)
+}
+
+fn zeroed<T: AnyBitPattern>(len: usize, layout: alloc::Layout) -> Option<Vec<T>> {
+    if layout.size() == 0 {
+        // Of a type without size, any number is there without memory.
+        let mut memory: Vec<T> = Vec::new();
+        // SAFETY: there is nothing to initialise: either no elements, or elements without bytes, of which a vector has room for any number.
+        unsafe { memory.set_len(len) };
+        return Some(memory);
+    }
+    // SAFETY: the size is not 0.
+    let pointer = unsafe { alloc::alloc_zeroed(layout) };
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: allocated by the global allocator just now, with the layout of a vector of this capacity, and zeros are valid elements.
+    Some(unsafe { Vec::from_raw_parts(pointer.cast(), len, len) })
+}
+
+/// Whether there is an [`settle`] for this target. Miri knows what was initialised, whatever the processor does.
+const CAN_SETTLE: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
+
+/// Makes memory that the allocator gave hold bytes, without writing all of them.
+///
+/// To the language, memory fresh from an allocator holds no bytes, not even unknown ones. To the machine it does, but for one case: a page that
+/// was handed back to the system may lose what it holds until it is written again (`MADV_FREE`). So one byte of each page is written; from then on
+/// the memory holds what it holds. Then it is shown to a piece of assembly that the compiler cannot look into, and that might have written it:
+/// behind it, the compiler has to take the bytes that are there.
+///
+/// # Safety
+/// `start` is valid for writes of `len` bytes.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+unsafe fn settle(start: *mut u8, len: usize) {
+    /// Of the smallest pages of these processors.
+    const PAGE: usize = 4096;
+    let to_next_page = PAGE - start as usize % PAGE;
+    for at in std::iter::once(0).chain((to_next_page..).step_by(PAGE)).take_while(|&at| at < len) {
+        let byte = start.wrapping_add(at);
+        // SAFETY: one of the `len` bytes.
+        unsafe { byte.write_volatile(0) };
+    }
+    // SAFETY: no instructions. What the block may do to the bytes, for all the compiler knows, is the caller's promise; that the bytes stay as they
+    // are found was seen to above.
+    unsafe { std::arch::asm!("/* {start} {len} */", start = in(reg) start, len = in(reg) len, options(nostack, preserves_flags)) };
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+unsafe fn settle(_: *mut u8, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_as_many_elements_as_asked_for() {
+        for len in [0, 1, 7, 4096, 1 << 20] {
+            let mut memory = unwritten::<u16>(len).unwrap();
+            assert_eq!(memory.len(), len);
+            memory.fill(3);
+            assert!(memory.iter().all(|&element| element == 3));
+        }
+        assert_eq!(unwritten::<[u64; 0]>(5).unwrap().len(), 5);
+        assert_eq!(unwritten::<u64>(usize::MAX).unwrap_err().kind, BufferErrorKind::OutOfMemory);
+        assert_eq!(unwritten::<u64>(usize::MAX / 16).unwrap_err().kind, BufferErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn unwritten_elements_are_found_in_tests() {
+        assert_eq!(unwritten::<u32>(3).unwrap(), [0xA5A5_A5A5; 3]);
+    }
+
+    #[test]
+    fn settled_memory_keeps_its_bytes() {
+        // Sizes around pages, at every place in them; what lies outside stays.
+        let mut memory = vec![7u8; 3 * 4096 + 10];
+        for start in [0, 1, 4095, 4096] {
+            for len in [0, 1, 4096, 4097, 8192] {
+                memory.fill(7);
+                // SAFETY: inside the vector.
+                unsafe { settle(memory.as_mut_ptr().wrapping_add(start), len) };
+                assert!(memory.iter().enumerate().all(|(at, &byte)| byte == 7 || (start..start + len).contains(&at)));
+            }
+        }
+    }
+}
