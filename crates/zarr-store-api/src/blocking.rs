@@ -7,9 +7,10 @@ use bytes::{Bytes, BytesMut};
 use zarr_buffer_api::{Buffer, BufferError, Device, DeviceId, Queue};
 
 use crate::asynchronous::AsyncStore;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::key::{StoreKey, StorePrefix};
 use crate::range::ByteRange;
+use crate::value::{ByKey, ValueReader};
 
 /// A store that values can be read from, with blocking calls.
 ///
@@ -85,6 +86,17 @@ pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
         };
         each(0, &bytes);
         Ok(Some(bytes.len() as u64))
+    }
+
+    /// The value under `key`, for several reads that belong together; each says for itself when there is no such key.
+    ///
+    /// By default, each read is a call of the store's own, and answers from the value that is there then.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the medium gives.
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(ByKey { store: self, key: key.clone() }))
     }
 
     /// Reads a range into the front of `dst`, memory of `device` or of the host, and says how many bytes it has there,
@@ -188,6 +200,25 @@ pub trait WritableStore: Send + Sync + 'static {
             value.extend_from_slice(part);
         }
         self.set(key, value.freeze())
+    }
+
+    /// Stores a value of `len` bytes that is made piece by piece, in order: `make` is asked to fill each piece, and told where it starts in the value.
+    ///
+    /// `piece` is memory for the pieces: they are as long as it, but for the last. A store that writes as it goes lends it again and again, so that
+    /// the value is never in memory as a whole; the default makes the value at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    fn set_pieces(&self, key: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        let _ = piece;
+        let no_room = || StoreError::new(StoreErrorKind::Limit, format!("no memory for {len} bytes")).with_key(key);
+        let len = usize::try_from(len).map_err(|_| no_room())?;
+        let mut value = Vec::new();
+        value.try_reserve_exact(len).map_err(|_| no_room())?;
+        value.resize(len, 0);
+        make(0, &mut value);
+        self.set(key, value.into())
     }
 
     /// Removes a key and its value. It is no error if there is none.
@@ -326,6 +357,10 @@ macro_rules! forward_through_pointer {
                 each: &mut dyn FnMut(u64, &[u8]),
             ) -> Result<Option<u64>, StoreError> {
                 (**self).get_pieces(key, range, piece, each)
+            }
+
+            fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+                (**self).reader(key)
             }
 
             fn get_into_buffer(

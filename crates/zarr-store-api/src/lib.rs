@@ -50,6 +50,7 @@ mod blocking;
 mod error;
 mod key;
 mod range;
+mod value;
 
 pub use any::AnyStore;
 /// Re-exported so that implementations need not match the version by hand.
@@ -61,5 +62,6 @@ pub use bytes::Bytes;
 pub use error::{StoreError, StoreErrorKind, StoredValue};
 pub use key::{StoreKey, StorePrefix};
 pub use range::ByteRange;
+pub use value::ValueReader;
 /// Re-exported so that implementations need not match the version by hand.
 pub use zarr_buffer_api::{Buffer, Device, DeviceId, Queue};

@@ -2,6 +2,7 @@
 
 mod list;
 mod names;
+mod value;
 mod write;
 
 use std::fs::{self, File};
@@ -12,10 +13,10 @@ use std::time::Duration;
 
 use zarr_store_api::{
     AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix,
-    WritableStore,
+    ValueReader, WritableStore,
 };
 
-use crate::file::{read_at, read_vec};
+use value::OpenValue;
 
 /// What a write waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,21 +141,22 @@ impl FilesystemStore {
         *self.case_insensitive.get_or_init(|| names::probe_case_insensitive(&self.root))
     }
 
-    /// Opens the file of a key and gives its size, or `None` if there is no such file.
-    fn open(&self, key: &StoreKey) -> Result<Option<(File, u64)>, StoreError> {
+    /// Opens the file of a key, if there is one.
+    fn opened<'k>(&self, key: &'k StoreKey) -> Result<OpenValue<&'k StoreKey>, StoreError> {
         let path = self.path(key)?;
+        let absent = OpenValue { key, file: None };
         if self.case_insensitive() && names::real_name_differs(&self.root, key.as_str()).is_some() {
-            return Ok(None);
+            return Ok(absent);
         }
         let opened = open_for_reading(&path).and_then(|file| {
             let found = file.metadata()?;
             Ok(found.is_file().then_some((file, found.len())))
         });
         match opened {
-            Ok(found) => Ok(found),
-            Err(error) if means_absent(&error) => Ok(None),
+            Ok(file) => Ok(OpenValue { key, file }),
+            Err(error) if means_absent(&error) => Ok(absent),
             // Some systems do not open directories at all.
-            Err(_) if path.is_dir() => Ok(None),
+            Err(_) if path.is_dir() => Ok(absent),
             Err(error) => Err(StoreError::from_io(error, "cannot open the file").with_key(key)),
         }
     }
@@ -178,24 +180,9 @@ fn means_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory)
 }
 
-fn short_read(key: &StoreKey, range: ByteRange) -> StoreError {
-    StoreError::new(StoreErrorKind::Io, "the file became shorter while it was read").with_key(key).with_range(range)
-}
-
-fn read_range(file: &File, size: u64, key: &StoreKey, range: ByteRange) -> Result<Bytes, StoreError> {
-    let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
-    let length = bounds.end - bounds.start;
-    let bytes = read_vec(file, bounds.start, length).map_err(|error| error.with_key(key).with_range(range))?;
-    if (bytes.len() as u64) < length {
-        return Err(short_read(key, range));
-    }
-    Ok(bytes.into())
-}
-
 impl ReadableStore for FilesystemStore {
     fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        let Some((file, size)) = self.open(key)? else { return Ok(None) };
-        read_range(&file, size, key, range).map(Some)
+        self.opened(key)?.get(range)
     }
 
     fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
@@ -212,23 +199,11 @@ impl ReadableStore for FilesystemStore {
 
     /// The file is opened once: all ranges come from the same value.
     fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let Some((file, size)) = self.open(key)? else { return Ok(None) };
-        ranges.iter().map(|range| read_range(&file, size, key, *range).map(Some)).collect()
+        self.opened(key)?.get_ranges(ranges)
     }
 
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
-        let Some((file, size)) = self.open(key)? else { return Ok(None) };
-        let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
-        let length = bounds.end - bounds.start;
-        let capacity = dst.len();
-        let Some(front) = usize::try_from(length).ok().and_then(|length| dst.get_mut(..length)) else {
-            return Err(StoreError::destination_too_short(length, capacity).with_key(key).with_range(range));
-        };
-        match read_at(&file, bounds.start, front) {
-            Ok(done) if done < front.len() => Err(short_read(key, range)),
-            Ok(done) => Ok(Some(done)),
-            Err(error) => Err(StoreError::from_io(error, "cannot read").with_key(key).with_range(range)),
-        }
+        self.opened(key)?.get_into(range, dst)
     }
 
     /// The file is opened once.
@@ -239,24 +214,13 @@ impl ReadableStore for FilesystemStore {
         piece: &mut [u8],
         each: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<Option<u64>, StoreError> {
-        let Some((file, size)) = self.open(key)? else { return Ok(None) };
-        let bounds = range.resolve(size).map_err(|error| error.with_key(key))?;
-        if piece.is_empty() {
-            each(0, &read_range(&file, size, key, range)?);
-            return Ok(Some(bounds.end - bounds.start));
-        }
-        let mut at = bounds.start;
-        while at < bounds.end {
-            let wanted = usize::try_from(bounds.end - at).unwrap_or(usize::MAX).min(piece.len());
-            let front = piece.get_mut(..wanted).unwrap_or_default();
-            match read_at(&file, at, front) {
-                Ok(done) if done < wanted => return Err(short_read(key, range)),
-                Ok(_) => each(at - bounds.start, front),
-                Err(error) => return Err(StoreError::from_io(error, "cannot read").with_key(key).with_range(range)),
-            }
-            at += wanted as u64;
-        }
-        Ok(Some(bounds.end - bounds.start))
+        self.opened(key)?.get_pieces(range, piece, each)
+    }
+
+    /// The file is opened now: all reads come from the same value.
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        let OpenValue { key, file } = self.opened(key)?;
+        Ok(Box::new(OpenValue { key: key.clone(), file }))
     }
 }
 
@@ -268,6 +232,11 @@ impl WritableStore for FilesystemStore {
     /// The pieces are written as they are.
     fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
         self.replace(key, parts)
+    }
+
+    /// The pieces are written as they come.
+    fn set_pieces(&self, key: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        self.replace_with(key, &mut |temporary| temporary.write_pieces(len, piece, make))
     }
 
     fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {

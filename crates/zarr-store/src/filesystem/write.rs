@@ -14,7 +14,7 @@ use super::{Durability, FilesystemStore, means_absent, names};
 const ATTEMPTS: usize = 200;
 
 /// A file that is removed again unless it takes the place of a key.
-struct Temporary {
+pub(super) struct Temporary {
     path: PathBuf,
     file: File,
     keep: bool,
@@ -42,6 +42,25 @@ impl Temporary {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_pieces(&mut self, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        let mut whole = Vec::new();
+        let piece = if piece.is_empty() && len > 0 {
+            whole.resize(usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?, 0);
+            &mut whole
+        } else {
+            piece
+        };
+        let mut at = 0;
+        while at < len {
+            let wanted = usize::try_from(len - at).unwrap_or(usize::MAX).min(piece.len());
+            let front = piece.get_mut(..wanted).unwrap_or_default();
+            make(at, front);
+            self.file.write_all(front)?;
+            at += wanted as u64;
         }
         Ok(())
     }
@@ -81,6 +100,11 @@ enum Step {
 
 impl FilesystemStore {
     pub(super) fn replace(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.replace_with(key, &mut |temporary| temporary.write(parts))
+    }
+
+    /// Replaces a value by what `write` writes; it may be called several times.
+    pub(super) fn replace_with(&self, key: &StoreKey, write: &mut dyn FnMut(&mut Temporary) -> io::Result<()>) -> Result<(), StoreError> {
         let path = self.path(key)?;
         if self.case_insensitive()
             && let Some(other) = names::real_name_differs(&self.root, key.as_str())
@@ -89,7 +113,7 @@ impl FilesystemStore {
             return Err(StoreError::new(StoreErrorKind::InvalidKey, message).with_key(key).with_stored(StoredValue::Old));
         }
         for _ in 0..ATTEMPTS {
-            match self.try_replace(&path, parts) {
+            match self.try_replace(&path, write) {
                 Step::Done => return Ok(()),
                 Step::Again => std::thread::yield_now(),
                 Step::Failed(error) => {
@@ -106,7 +130,7 @@ impl FilesystemStore {
             .with_stored(StoredValue::Old))
     }
 
-    fn try_replace(&self, path: &Path, parts: &[&[u8]]) -> Step {
+    fn try_replace(&self, path: &Path, write: &mut dyn FnMut(&mut Temporary) -> io::Result<()>) -> Step {
         let dir = path.parent().unwrap_or(&self.root);
         let mut new_directory = false;
         let mut temporary = match Temporary::create(dir) {
@@ -130,7 +154,7 @@ impl FilesystemStore {
             }
             Err(error) => return failed(error, "cannot create a file"),
         };
-        if let Err(error) = temporary.write(parts) {
+        if let Err(error) = write(&mut temporary) {
             return failed(error, "cannot write");
         }
         if self.durability != Durability::Process

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
+    async_trait,
 };
 
 use super::{not_listable, not_writable};
@@ -30,6 +31,8 @@ pub enum StoreMethod {
     Set,
     /// [`WritableStore::set_vectored`].
     SetVectored,
+    /// [`WritableStore::set_pieces`]; the async form has no such method.
+    SetPieces,
     /// [`WritableStore::erase`].
     Erase,
     /// [`WritableStore::erase_prefix`].
@@ -42,7 +45,7 @@ pub enum StoreMethod {
 
 impl StoreMethod {
     /// Every method, in the order of declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Get,
         Self::Size,
         Self::GetRanges,
@@ -51,6 +54,7 @@ impl StoreMethod {
         Self::GetIntoBuffer,
         Self::Set,
         Self::SetVectored,
+        Self::SetPieces,
         Self::Erase,
         Self::ErasePrefix,
         Self::List,
@@ -66,7 +70,7 @@ impl StoreMethod {
     /// Whether the method changes what is stored.
     #[must_use]
     pub fn is_write(self) -> bool {
-        matches!(self, Self::Set | Self::SetVectored | Self::Erase | Self::ErasePrefix)
+        matches!(self, Self::Set | Self::SetVectored | Self::SetPieces | Self::Erase | Self::ErasePrefix)
     }
 }
 
@@ -277,6 +281,10 @@ impl<S: Store> ReadableStore for Metrics<S> {
         self.counters.count(StoreMethod::GetPieces, 1, result, |read| usize::try_from(read.unwrap_or(0)).unwrap_or(usize::MAX))
     }
 
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(Counted { inner: self.inner.reader(key)?, counters: &self.counters }))
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
@@ -291,6 +299,32 @@ impl<S: Store> ReadableStore for Metrics<S> {
 
     fn reads_to_device(&self, device: DeviceId) -> bool {
         self.inner.reads_to_device(device)
+    }
+}
+
+/// One value, whose reads count as calls of the store.
+#[derive(Debug)]
+struct Counted<'a> {
+    inner: Box<dyn ValueReader + 'a>,
+    counters: &'a MetricsHandle,
+}
+
+impl ValueReader for Counted<'_> {
+    fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.counters.count(StoreMethod::Get, 1, self.inner.get(range), bytes_length)
+    }
+
+    fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        self.counters.count(StoreMethod::GetRanges, ranges.len(), self.inner.get_ranges(ranges), all_lengths)
+    }
+
+    fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        self.counters.count(StoreMethod::GetInto, 1, self.inner.get_into(range, dst), |read| read.unwrap_or(0))
+    }
+
+    fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
+        let result = self.inner.get_pieces(range, piece, each);
+        self.counters.count(StoreMethod::GetPieces, 1, result, |read| usize::try_from(read.unwrap_or(0)).unwrap_or(usize::MAX))
     }
 }
 
@@ -315,6 +349,11 @@ impl<S: Store> WritableStore for Metrics<S> {
         let result = self.writable()?.set_vectored(key, parts);
         let length = |_: &()| parts.iter().map(|part| part.len()).sum();
         self.counters.count(StoreMethod::SetVectored, 0, result, length)
+    }
+
+    fn set_pieces(&self, key: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        let result = self.writable()?.set_pieces(key, len, piece, make);
+        self.counters.count(StoreMethod::SetPieces, 0, result, |()| usize::try_from(len).unwrap_or(usize::MAX))
     }
 
     fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {

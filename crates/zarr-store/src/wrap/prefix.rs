@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
+    async_trait,
 };
 
 use super::{not_listable, not_writable};
@@ -97,6 +98,10 @@ impl<S: Store> ReadableStore for Prefix<S> {
         self.inner.get_pieces(&self.down(key)?, range, piece, each)
     }
 
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        self.inner.reader(&self.down(key)?)
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
@@ -130,6 +135,10 @@ impl<S: Store> WritableStore for Prefix<S> {
 
     fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
         self.writable()?.set_vectored(&self.down(key)?, parts)
+    }
+
+    fn set_pieces(&self, key: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        self.writable()?.set_pieces(&self.down(key)?, len, piece, make)
     }
 
     fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Queue, ReadableStore, Store, StoreError, StoreKey, WritableStore, async_trait,
+    DeviceId, ListableStore, Queue, ReadableStore, Store, StoreError, StoreKey, ValueReader, WritableStore, async_trait,
 };
 
 /// A store without its writing half: `as_writable` answers `None`.
@@ -59,6 +59,10 @@ impl<S: Store> ReadableStore for ReadOnly<S> {
         each: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<Option<u64>, StoreError> {
         self.0.get_pieces(key, range, piece, each)
+    }
+
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        self.0.reader(key)
     }
 
     fn get_into_buffer(
