@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarr_buffer_api::{OwnedTiles, TileWriter, advise_huge_pages};
+use zarr_buffer_api::{OwnedTiles, TileWriter, unwritten};
 use zarr_codec_api::VariableData;
 use zarr_meta::{ArrayMetadataV3, ChunkGrid, DataType, FillValue, JsonObject, NodePath};
 use zarr_store_api::{AnyStore, ByteRange, StoreKey};
@@ -254,7 +254,7 @@ impl Array {
         let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
         let elements = if self.item_size().is_some() {
             let layout = plan.output_layout()?;
-            let mut output = fresh::<u8>(layout.span()?.len())?;
+            let mut output = unwritten::<u8>(layout.span()?.len())?;
             let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
             read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
             drop(tiles);
@@ -300,7 +300,7 @@ impl Array {
     /// Reads into `output`, or into fresh memory if it is empty.
     pub(crate) async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
         let layout = plan.output_layout()?;
-        let output = if output.is_empty() { fresh::<u8>(layout.span()?.len())? } else { output };
+        let output = if output.is_empty() { unwritten::<u8>(layout.span()?.len())? } else { output };
         let tiles = Arc::new(OwnedTiles::new(output, layout, plan.tiles())?);
         let sink = Arc::clone(&tiles) as Arc<dyn Sink>;
         read_async(plan, self.storage.clone(), sink, self.options.pool.clone(), self.options.concurrency).await?;
@@ -664,12 +664,4 @@ fn check_len(expected: usize, found: usize) -> Result<(), ArrayError> {
         return Ok(());
     }
     Err(ArrayError::parameter(format!("the selection has {expected} bytes, and {found} were given")))
-}
-
-/// Zeroed memory for a result, which the first writes find in huge pages.
-pub(crate) fn fresh<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>, ArrayError> {
-    let mut memory = bytemuck::allocation::try_zeroed_vec(len)
-        .map_err(|()| ArrayError::parameter(format!("no memory for {len} elements of {} bytes", size_of::<T>())))?;
-    advise_huge_pages(&mut memory);
-    Ok(memory)
 }

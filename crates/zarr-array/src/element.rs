@@ -3,12 +3,12 @@
 use bytemuck::{NoUninit, Pod};
 use half::{bf16, f16};
 use num_complex::Complex;
-use zarr_buffer_api::TileWriter;
+use zarr_buffer_api::{TileWriter, unwritten};
 use zarr_codec_api::VariableData;
 use zarr_meta::DataType;
 use zarr_store_api::AnyStore;
 
-use crate::array::{Array, fresh};
+use crate::array::Array;
 use crate::data::{ArrayData, Elements};
 use crate::read::{Job, read_blocking};
 use crate::storage::block_on;
@@ -54,7 +54,7 @@ fn read_plain<T: Pod>(array: &Array, selection: &Selection) -> Result<Vec<T>, Ar
         return from_bytes(block_on(array.read_async(selection))?);
     };
     let layout = plan.output_layout()?;
-    let mut output = fresh::<T>(layout.len())?;
+    let mut output = unwritten::<T>(layout.len())?;
     let tiles = TileWriter::new(bytemuck::cast_slice_mut(&mut output), layout, plan.tiles())?;
     read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &array.options().pool)?;
     drop(tiles);
@@ -65,7 +65,7 @@ fn from_bytes<T: Pod>(data: ArrayData) -> Result<Vec<T>, ArrayError> {
     match data.elements {
         Elements::Fixed(bytes) => {
             // The bytes of a `Vec<u8>` may be aligned less than `T` needs.
-            let mut elements = fresh::<T>(bytes.len() / size_of::<T>())?;
+            let mut elements = unwritten::<T>(bytes.len() / size_of::<T>())?;
             bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
             Ok(elements)
         }

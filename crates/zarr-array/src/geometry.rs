@@ -138,6 +138,8 @@ impl Cuts {
         for (index, part) in parts.iter().enumerate() {
             match chunks.last_mut() {
                 Some((chunk, parts)) if *chunk == part.chunk => parts.push(index),
+                // An even walk meets each chunk in one run.
+                _ if matches!(positions, Positions::Steps { .. }) => chunks.push((part.chunk, vec![index])),
                 _ => match seen.get(&part.chunk).and_then(|&at| chunks.get_mut(at)) {
                     Some((_, parts)) => parts.push(index),
                     None => {
@@ -291,21 +293,22 @@ impl Cut {
                     .zip(parts)
                     .map(|(axis, parts)| group_by(parts, |part| axis.parts.get(part).and_then(|part| part.cells.get(level)).copied()))
                     .collect();
-                let mut product = vec![(Vec::with_capacity(axes.len()), Vec::with_capacity(axes.len()))];
-                for axis in &grouped {
-                    product = product
-                        .into_iter()
-                        .flat_map(|(coordinates, cells): (Vec<u64>, Vec<Vec<usize>>)| {
-                            axis.iter().map(move |(cell, parts)| {
-                                let (mut coordinates, mut cells) = (coordinates.clone(), cells.clone());
-                                coordinates.push(*cell);
-                                cells.push(parts.clone());
-                                (coordinates, cells)
-                            })
-                        })
-                        .collect();
-                }
-                product.into_iter().map(|(coordinates, cells)| (coordinates, Cells::Product(cells))).collect()
+                let count = grouped.iter().fold(1usize, |product, axis| product.saturating_mul(axis.len()));
+                (0..count)
+                    .map(|index| {
+                        let mut rest = index;
+                        let mut coordinates = vec![0; grouped.len()];
+                        let mut cells = vec![Vec::new(); grouped.len()];
+                        for ((axis, coordinate), cells) in grouped.iter().zip(&mut coordinates).zip(&mut cells).rev() {
+                            if let Some((cell, parts)) = axis.get(rest % axis.len().max(1)) {
+                                *coordinate = *cell;
+                                cells.clone_from(parts);
+                            }
+                            rest /= axis.len().max(1);
+                        }
+                        (coordinates, Cells::Product(cells))
+                    })
+                    .collect()
             }
             (Self::Points { groups, .. }, Cells::Points(members)) => {
                 let mut split: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
@@ -332,6 +335,11 @@ impl Cut {
     /// What is touched of innermost chunks: one entry for each part of the output.
     pub(crate) fn leaves(&self, cells: &Cells) -> Vec<Leaf<'_>> {
         match (self, cells) {
+            (Self::Product(axes), Cells::Product(parts)) if parts.iter().all(|parts| parts.len() == 1) => {
+                let tile = parts.iter().flatten().copied().collect();
+                let of_axes = axes.iter().zip(parts.iter().flatten()).map(|(axis, &index)| axis.parts.get(index));
+                of_axes.collect::<Option<_>>().map(|parts| Leaf { tile, parts, points: false }).into_iter().collect()
+            }
             (Self::Product(axes), Cells::Product(parts)) => {
                 let mut leaves = vec![Leaf { tile: Vec::new(), parts: Vec::new(), points: false }];
                 for (axis, parts) in axes.iter().zip(parts) {
@@ -359,11 +367,23 @@ impl Cut {
 }
 
 fn group_by(parts: &[usize], cell: impl Fn(usize) -> Option<u64>) -> Vec<(u64, Vec<usize>)> {
-    let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut groups: Vec<(u64, Vec<usize>)> = Vec::new();
     for &part in parts {
-        groups.entry(cell(part).unwrap_or(0)).or_default().push(part);
+        let of = cell(part).unwrap_or(0);
+        // Mostly in order, one way or the other.
+        match groups.last_mut() {
+            Some((cell, parts)) if *cell == of => parts.push(part),
+            _ => match groups.binary_search_by_key(&of, |(cell, _)| *cell) {
+                Ok(at) => {
+                    if let Some((_, parts)) = groups.get_mut(at) {
+                        parts.push(part);
+                    }
+                }
+                Err(at) => groups.insert(at, (of, vec![part])),
+            },
+        }
     }
-    groups.into_iter().collect()
+    groups
 }
 
 /// What of a chunk or shard is touched: indices of parts for each axis, or of groups of points.

@@ -224,8 +224,8 @@ impl Plan {
             let range = place().ok_or_else(|| CodecError::format("sharding_indexed", "an entry of the index overflows"))?;
             if innermost {
                 let chunk = ChunkNode { chunk: inner.chunk, key: inner.key, cells: inner.cells };
-                let (_, skipped, partial) = self.range_of(&chunk, Some(&range))?;
-                let range = match self.range_of(&chunk, Some(&range))?.0 {
+                let (wanted_range, skipped, partial) = self.range_of(&chunk, Some(&range))?;
+                let range = match wanted_range {
                     ByteRange::Bounded { start, end } => start..end,
                     _ => range,
                 };

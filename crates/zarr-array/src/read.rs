@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use rayon::prelude::*;
 use zarr_buffer_api::{Offsets, OwnedTiles, TileMut, TileWriter};
 use zarr_codec_api::{CodecError, Scratch};
-use zarr_store_api::{AnyStore, ByteRange, Store, StoreErrorKind, StoreKey};
+use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
@@ -79,8 +79,7 @@ pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayEr
     let failed = AtomicBool::new(false);
     let run = |job: usize, chunk: usize| -> Result<(), ArrayError> {
         let Some(job) = jobs.get(job) else { return Ok(()) };
-        let reader = Blocking { job, failed: &failed };
-        let result = job.plan.start(chunk).and_then(|steps| reader.steps(steps));
+        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, &failed));
         if result.is_err() {
             failed.store(true, Ordering::Relaxed);
         }
@@ -97,12 +96,52 @@ pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayEr
     }
 }
 
+/// Reads what is wanted of one chunk of the grid.
+fn read_steps(job: &Job<'_>, steps: Steps, failed: &AtomicBool) -> Result<(), ArrayError> {
+    let value = match steps.fetches.first() {
+        // A shard's index and its inner chunks from one value, which is looked up once.
+        Some(fetch) if !job.plan.chunks.levels.is_empty() => Some(job.store.reader(&fetch.key)?),
+        _ => None,
+    };
+    Blocking { job, value: value.as_deref(), failed }.steps(steps)
+}
+
 struct Blocking<'a> {
     job: &'a Job<'a>,
+    /// The value that all steps are about; `None`: the store is asked by key.
+    value: Option<&'a dyn ValueReader>,
     failed: &'a AtomicBool,
 }
 
 impl Blocking<'_> {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.value.map_or_else(|| self.job.store.get(key, range), |value| value.get(range))
+    }
+
+    fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        self.value.map_or_else(|| self.job.store.get_ranges(key, ranges), |value| value.get_ranges(ranges))
+    }
+
+    fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        match self.value {
+            Some(value) => value.get_into(range, dst),
+            None => self.job.store.get_into(key, range, dst),
+        }
+    }
+
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        match self.value {
+            Some(value) => value.get_pieces(range, piece, each),
+            None => self.job.store.get_pieces(key, range, piece, each),
+        }
+    }
+
     fn steps(&self, steps: Steps) -> Result<(), ArrayError> {
         for node in &steps.absent {
             self.job.sink.absent(self.job.plan, node)?;
@@ -135,7 +174,7 @@ impl Blocking<'_> {
             Then::Chunks(parts) => match ranges.as_slice() {
                 [range] => self.fetch_chunks(&key, *range, parts),
                 _ => {
-                    let bytes = self.job.store.get_ranges(&key, &ranges)?;
+                    let bytes = self.get_ranges(&key, &ranges)?;
                     let bytes = bytes.ok_or_else(|| vanished(self.job.plan, &parts))?;
                     self.decode_all(&parts, |part| bytes_of(part, &bytes))
                 }
@@ -187,7 +226,7 @@ impl Blocking<'_> {
             return self.fetch_rows(key, range, part, &mut tile).map(|()| true);
         };
         let expected = contiguous.len();
-        match self.job.store.get_into(key, range, contiguous) {
+        match self.get_into(key, range, contiguous) {
             Ok(Some(len)) if len == expected => {}
             Ok(Some(len)) => return Err(plan.error(&part.node, CodecError::size("bytes", expected, len))),
             Ok(None) if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
@@ -222,7 +261,7 @@ impl Blocking<'_> {
         };
         let read = with_scratch(|scratch| {
             let mut piece = scratch.take_len(piece);
-            let read = self.job.store.get_pieces(key, range, &mut piece, &mut copy);
+            let read = self.get_pieces(key, range, &mut piece, &mut copy);
             scratch.give(piece);
             read
         });
@@ -243,7 +282,7 @@ impl Blocking<'_> {
             && (1..=LARGEST).contains(&bound)
         {
             let mut bytes = scratch.take_len(len);
-            match self.job.store.get_into(key, range, &mut bytes) {
+            match self.get_into(key, range, &mut bytes) {
                 Ok(Some(len)) => return Ok(Some(Fetched::Scratch(bytes, len))),
                 Ok(None) => {
                     scratch.give(bytes);
@@ -254,7 +293,7 @@ impl Blocking<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(self.job.store.get(key, range)?.map(Fetched::Bytes))
+        Ok(self.get(key, range)?.map(Fetched::Bytes))
     }
 
     fn decode_all<'b>(&self, parts: &[ChunkPart], bytes: impl Fn(&ChunkPart) -> Option<&'b [u8]> + Sync) -> Result<(), ArrayError> {

@@ -185,12 +185,14 @@ impl Encoder<'_> {
         if let (Data::Fixed(data), [leaf], [_]) = (self.data, self.plan.leaves(node).as_slice(), bound.chain.stages())
             && bound.verbatim
             && covers_in_order(&bound, leaf)
-            && let Some(source) = self.contiguous(leaf, data, bound.byte_len)
         {
-            if !self.empty.keep && is_all(source, self.plan.chunks.fill_bytes()) {
-                return Ok(store.erase(&node.key)?);
+            if let Some(source) = self.contiguous(leaf, data, bound.byte_len) {
+                if !self.empty.keep && is_all(source, self.plan.chunks.fill_bytes()) {
+                    return Ok(store.erase(&node.key)?);
+                }
+                return Ok(store.set_vectored(&node.key, &[source])?);
             }
-            return Ok(store.set_vectored(&node.key, &[source])?);
+            return self.put_rows(store, node, &bound, leaf, data, scratch);
         }
         let mut encoded = scratch.take();
         let stored = self.leaf(node, old, &mut encoded, scratch).map_err(fail);
@@ -201,6 +203,68 @@ impl Encoder<'_> {
         };
         scratch.give(encoded);
         result
+    }
+
+    /// Stores a whole chunk as it is, some rows at a time: a large one would not stay in caches between the copy and the write.
+    fn put_rows(
+        &self,
+        store: &dyn WritableStore,
+        node: &ChunkNode,
+        bound: &BoundChunk,
+        leaf: &Leaf<'_>,
+        data: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<(), ArrayError> {
+        const PIECE: usize = 256 << 10;
+        let fill = self.plan.chunks.fill_bytes();
+        let (lens, from) = (tile_lens(leaf), place(leaf, self.tiles, self.layout));
+        // Rows along the first axis that has several.
+        let split = lens.iter().position(|&len| len > 1).unwrap_or(0);
+        let row = bound.layout.strides.get(split).map_or(bound.byte_len, |stride| stride.unsigned_abs()).max(1);
+        let piece_len = (PIECE / row).max(1).saturating_mul(row).min(bound.byte_len);
+        let copy = |at: usize, piece: &mut [u8]| {
+            let rows = at / row..at.saturating_add(piece.len()) / row;
+            let mut offset = from.offset;
+            let axes: Vec<CopyAxis<'_>> = lens
+                .iter()
+                .zip(from.steps.iter().zip(&bound.layout.strides))
+                .enumerate()
+                .map(|(axis, (&len, (step, &stride)))| match (axis == split && len > 1, step) {
+                    (false, step) => CopyAxis { len, destination: Offsets::Stride(stride), source: step.offsets() },
+                    (true, Step::Stride(step)) => {
+                        offset = offset.wrapping_add_signed(step.wrapping_mul(rows.start as isize));
+                        CopyAxis { len: rows.len(), destination: Offsets::Stride(stride), source: Offsets::Stride(*step) }
+                    }
+                    (true, Step::List(list)) => {
+                        let of_rows = list.get(rows.clone()).unwrap_or_default();
+                        CopyAxis { len: of_rows.len(), destination: Offsets::Stride(stride), source: Offsets::List(of_rows) }
+                    }
+                })
+                .collect();
+            copy_axes(piece, 0, data, offset, &axes, self.layout.item_size)
+        };
+        let mut piece = scratch.take_len(piece_len);
+        let mut failed = Ok(());
+        let mut is_fill = !self.empty.keep;
+        let mut at = 0;
+        while is_fill && at < bound.byte_len {
+            let front = piece.get_mut(..piece_len.min(bound.byte_len - at)).unwrap_or_default();
+            copy(at, front)?;
+            is_fill = is_all(front, fill);
+            at += front.len();
+        }
+        let stored = if is_fill {
+            store.erase(&node.key)
+        } else {
+            let mut make = |at: u64, piece: &mut [u8]| {
+                let copied = usize::try_from(at).map_or(Ok(()), |at| copy(at, piece));
+                failed = std::mem::replace(&mut failed, Ok(())).and(copied);
+            };
+            store.set_pieces(&node.key, bound.byte_len as u64, &mut piece, &mut make)
+        };
+        scratch.give(piece);
+        failed?;
+        Ok(stored?)
     }
 
     fn shard(&self, level: usize, node: &ChunkNode, old: Option<Bytes>) -> Result<Option<Vec<Bytes>>, ArrayError> {
