@@ -33,10 +33,35 @@ def interval(values, rng):
     return [float(x) for x in np.percentile(np.median(values[picks], axis=1), [2.5, 97.5])]
 
 
-def compare(walls, over, rng):
-    """How many times as long as ours: median, and interval."""
-    ratios = [walls[over][number] / ours for number, ours in walls["ours"].items() if number in walls[over]]
-    return (float(np.median(ratios)), interval(ratios, rng)) if ratios else None
+def compare(walls, over, ours, rng):
+    """How many times as long as ours: median, 95% interval, and of how many rounds."""
+    ratios = [walls[over][number] / time for number, time in walls[ours].items() if number in walls[over]]
+    if not ratios:
+        return None
+    low, high = interval(ratios, rng)
+    return {"median": round(float(np.median(ratios)), 3), "low": round(low, 3), "high": round(high, 3), "pairs": len(ratios)}
+
+
+def judge(walls, ours, peers, need, floor, rng):
+    """Ours beside the faster of `peers`, and what is asked of it."""
+    ratios = {peer: compare(walls, peer, ours, rng) for peer in peers if walls.get(peer)}
+    ratios = {peer: ratio for peer, ratio in ratios.items() if ratio}
+    result = {"ours": ours, "ratio": ratios}
+    of_floor = compare(walls, floor, ours, rng) if walls.get(floor) else None
+    if of_floor:
+        result["of_decoding"] = {"threads": int(floor.removeprefix("floor-")), **of_floor}
+    if ratios:
+        faster = min(ratios, key=lambda peer: ratios[peer]["median"])
+        best = ratios[faster]
+        near = need > 1 and of_floor is not None and best["median"] >= 1 and of_floor["median"] >= OF_FLOOR
+        if best["low"] >= need or (near and best["low"] >= 1 and of_floor["low"] >= OF_FLOOR):
+            verdict = "holds"
+        elif best["median"] >= need or near:
+            verdict = "holds, within noise"
+        else:
+            verdict = "FALLS SHORT"
+        result |= {"faster_peer": faster, "asked": need, "verdict": verdict}
+    return result
 
 
 def line_of(variant, mode, runs, rng):
@@ -51,27 +76,19 @@ def line_of(variant, mode, runs, rng):
         "noisy": sum(run["noisy"] for run in runs),
         "runs": len(runs),
         "gb_per_s": {peer: round(bytes_read[peer] / float(np.median(list(of.values()))) / 1e9, 3) for peer, of in walls.items()},
-        "peak_bytes": {run["peer"]: run["rss"] for run in runs if "rss" in run},
+        "peak_bytes": {},
         "output_bytes": bytes_read["ours"],
     }
     for run in runs:
         if "rss" in run:
-            result["peak_bytes"][run["peer"]] = max(result["peak_bytes"][run["peer"]], run["rss"])
-    ratios = {peer: compare(walls, peer, rng) for peer in walls if peer != "ours"}
-    result["ratio"] = {peer: {"median": round(r[0], 3), "low": round(r[1][0], 3), "high": round(r[1][1], 3)} for peer, r in ratios.items() if r}
-    peers = {peer: ratio for peer, ratio in result["ratio"].items() if not peer.startswith(("floor-", "ours"))}
-    floor = result["ratio"].get(f"floor-{floor_threads(variant, mode)}")
-    if peers:
-        faster = min(peers, key=lambda peer: peers[peer]["median"])
-        best, need = peers[faster], asked(variant, mode)
-        near_floor = need > 1 and floor is not None and best["median"] >= 1 and floor["median"] >= OF_FLOOR
-        if best["low"] >= need or (near_floor and best["low"] >= 1 and floor["low"] >= OF_FLOOR):
-            verdict = "holds"
-        elif best["median"] >= need or near_floor:
-            verdict = "holds, within noise"
-        else:
-            verdict = "FALLS SHORT"
-        result |= {"faster_peer": faster, "asked": need, "verdict": verdict}
+            result["peak_bytes"][run["peer"]] = max(result["peak_bytes"].get(run["peer"], 0), run["rss"])
+    floor = f"floor-{floor_threads(variant, mode)}"
+    plain = [peer for peer in walls if peer in ("zarrs", "tensorstore")]
+    cached = [peer for peer in walls if peer in ("zarrs-cached", "tensorstore-cached")]
+    result["judged"] = [judge(walls, "ours", plain, asked(variant, mode), floor, rng)]
+    if cached and walls["ours-cached"]:
+        # Nobody is to be faster, whatever is kept between calls.
+        result["judged"].append(judge(walls, "ours-cached", plain + cached, 1.0, floor, rng))
     if mode == "read_all":
         over = result["peak_bytes"]["ours"] - result["output_bytes"]
         result["memory"] = {"over_output": over, "holds": over <= PEAK}
@@ -99,7 +116,9 @@ def render(about, results):
         "",
         "Decoded bytes, GB/s (10^9), medians; page cache warm, every run its own process; writes go to "
         f"{about['writes_go_to']}. *Ratio*: the time of the faster peer over ours in the same round, median and 95% interval of it. "
-        "*Of decoding*: the time of decoding alone (field library, warm memory, as many threads) over ours.",
+        "*Of decoding*: the time of decoding alone (field library, warm memory, threads in brackets) over ours, median and 95% interval. "
+        "Asked: not slower than the faster peer; where 1.5 is asked, that much faster, or not slower and at 0.9 of decoding alone. "
+        + ("Every byte that was read and written was compared with the source, by the same programs." if about.get("verified") else ""),
     ]
     if about["scale"] != "full":
         text += ["", "**Small arrays: a check of the harness, not a measurement.**"]
@@ -113,11 +132,11 @@ def render(about, results):
             text += [f"| {row['variant']} | {row['gb_per_s']['ours']:.2f} |" for row in rows]
             continue
         text += [
-            "| variant | ours | zarrs | tensorstore | decoding alone, 1 / 2 threads | ratio to the faster | of decoding | asked | verdict | noisy runs |",
+            "| variant | ours | zarrs | tensorstore | decoding alone | ratio to the faster | of decoding | asked | verdict | noisy runs |",
             "|---|---|---|---|---|---|---|---|---|---|",
         ]
         for row in rows:
-            text.append(table_row(row, mode))
+            text += [table_row(row, judged) for judged in row["judged"]]
         if mode == "read_all":
             text += ["", "Peak memory of the process over the output, MiB:", "", "| variant | ours | zarrs | tensorstore | at most |", "|---|---|---|---|---|"]
             for row in rows:
@@ -127,21 +146,21 @@ def render(about, results):
     return "\n".join(text) + "\n"
 
 
-def table_row(row, mode):
-    speed, ratio = row["gb_per_s"], row["ratio"]
+def table_row(row, judged):
+    speed, cached = row["gb_per_s"], judged["ours"] == "ours-cached"
 
     def of(peer):
-        cell = f"{speed[peer]:.2f}" if peer in speed else ""
-        return f"{cell}, cached {speed[peer + '-cached']:.2f}" if peer + "-cached" in speed else cell
+        peer += "-cached" if cached else ""
+        return f"{speed[peer]:.2f}" if peer in speed else ""
 
-    floors = " / ".join(f"{speed[name]:.2f}" for name in ("floor-1", "floor-2") if name in speed)
-    threads = floor_threads(row["variant"], mode)
-    floor = ratio.get(f"floor-{threads}")
-    share = f"{100 * floor['median']:.0f}% of {threads}" if floor else ""
-    best = ratio.get(row.get("faster_peer"))
-    best = f"{best['median']:.2f} [{best['low']:.2f}, {best['high']:.2f}] {row['faster_peer']}" if best else ""
-    cells = [row["variant"], f"**{of('ours')}**", of("zarrs"), of("tensorstore"), floors, best, share]
-    cells += [str(row.get("asked", "")), row.get("verdict", ""), f"{row['noisy']} of {row['runs']}"]
+    decoding = judged.get("of_decoding")
+    floor = f"{speed[f'floor-{decoding['threads']}']:.2f} ({decoding['threads']})" if decoding else ""
+    share = f"{decoding['median']:.2f} [{decoding['low']:.2f}, {decoding['high']:.2f}]" if decoding else ""
+    best = judged["ratio"].get(judged.get("faster_peer"))
+    best = f"{best['median']:.2f} [{best['low']:.2f}, {best['high']:.2f}] {judged['faster_peer']}, {best['pairs']} pairs" if best else ""
+    name = row["variant"] + (", indexes kept" if cached else "")
+    cells = [name, f"**{of('ours')}**", of("zarrs"), of("tensorstore"), floor, best, share]
+    cells += [str(judged.get("asked", "")), judged.get("verdict", ""), f"{row['noisy']} of {row['runs']}"]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -1,14 +1,19 @@
 """Measures this project beside zarrs and tensorstore, in pairs, and says what came out.
 
-run.py --data DIR --drivers DIR [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--runs FILE] [--record DIR]
+run.py --data DIR --drivers DIR [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--verify] [--runs FILE] [--record DIR]
 
 A *round* runs every peer once, each in its own process, starting with another peer each time; the page cache is warm. The ratio of a peer is
 its time over ours, for each round; its median is given with a 95% interval (bootstrap). A run during which other programs used the
 processors is done again, and marked when that does not help. Every run is a line of `--runs`; what is complete there is not measured again.
+
+It is the faster peer that counts: one that took 1.4 times as long as it in each of the first 3 rounds is left out of the others. Decoding alone
+is measured in 5 rounds. `--verify` compares every byte that every peer reads and writes with the source, measures nothing, and notes
+which drivers it was; a measurement says whether its drivers were verified.
 """
 
 import argparse
 import datetime
+import hashlib
 import json
 import mmap
 import os
@@ -23,12 +28,15 @@ import time
 
 import numpy as np
 
-from report import report
+from report import floor_threads, report
 from variants import MODES, VARIANTS, applies, metadata
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PATIENCE = 60.0
+# Rounds for what is not compared, for decoding alone, and until a slow peer is left out.
+ALONE, FLOOR, TRIAL = 3, 5, 3
+SLOW = 1.4
 
 
 def peers_of(mode):
@@ -40,8 +48,20 @@ def peers_of(mode):
     return peers
 
 
-def floors_of(mode):
-    return {"read_all": [1, 2], "read_chunks": [1, 2], "read_inner": [1], "read_box": [1, 2]}.get(mode, [])
+def floors_of(variant, mode):
+    return [] if mode in ("read_all_into", "write_all") else [f"floor-{floor_threads(variant, mode)}"]
+
+
+def left_out(walls):
+    """Peers that are too slow to be the faster one, given the times of each in the first rounds."""
+    out = set()
+    for cached in (False, True):
+        peers = {peer: times for peer, times in walls.items() if not peer.startswith(("ours", "floor")) and peer.endswith("-cached") == cached}
+        if not peers or any(len(times) < TRIAL for times in peers.values()):
+            continue
+        faster = min(peers, key=lambda peer: float(np.median(peers[peer])))
+        out |= {peer for peer, times in peers.items() if all(slow > SLOW * fast for slow, fast in zip(times, peers[faster]))}
+    return out
 
 
 def work_of(variant, mode, small):
@@ -152,8 +172,7 @@ class Bench:
             (self.scratch / "out.zarr").mkdir(parents=True)
             (self.scratch / "out.zarr/zarr.json").write_text(json.dumps(metadata(variant, self.args.small)))
         if not verify:
-            touch_memory(64 << 20 if self.args.small else 5 << 29)
-            wait_for_quiet(self.patience)
+            touch_memory(64 << 20 if self.args.small else 5 << 28)
         began, (busy, steal), ours = time.monotonic(), machine_seconds(), children_seconds()
         done = subprocess.run(self.command(peer, mode, variant, work, verify), capture_output=True, text=True, timeout=1800)
         took = time.monotonic() - began
@@ -184,21 +203,33 @@ class Bench:
             work = self.scratch / "work.json"
             work.write_text(json.dumps(items))
         warm(self.data / f"{variant}.zarr")
-        warm(self.data / f"{VARIANTS[variant][0]}.bin")
+        if mode == "write_all" or args.verify:
+            warm(self.data / f"{VARIANTS[variant][0]}.bin")
         peers = [peer for peer in peers_of(mode) if peer.partition("-")[0] in args.peers]
-        if not args.no_verify and not done:
+        if args.verify:
             for peer in peers:
                 self.verify(peer, mode, variant, work)
-        peers += [f"floor-{threads}" for threads in floors_of(mode) if "floor" in args.peers]
-        for number in range(done, args.pairs):
-            turn = number % len(peers)
-            for peer in peers[turn:] + peers[:turn]:
+            return
+        peers += floors_of(variant, mode) if "floor" in args.peers else []
+        rounds = min(args.pairs, ALONE) if mode == "read_all_into" else args.pairs
+        walls = {peer: [line["wall"] for line in done if line["peer"] == peer] for peer in peers}
+        for number in range(1 + max((line["round"] for line in done), default=-1), rounds):
+            out = left_out({peer: times[:TRIAL] for peer, times in walls.items()})
+            now = [peer for peer in peers if peer not in out and (number < FLOOR or not peer.startswith("floor"))]
+            turn = number % len(now)
+            wait_for_quiet(self.patience)
+            lines = []
+            for peer in now[turn:] + now[:turn]:
                 for attempt in range(1 if args.quick else 4):
+                    if attempt:
+                        wait_for_quiet(self.patience)
                     answer = self.once(peer, mode, variant, work)
                     if not answer["noisy"]:
                         break
-                line = {"variant": variant, "mode": mode, "round": number, "peer": peer, "attempt": attempt, **answer}
-                runs.write(json.dumps(line) + "\n")
+                lines.append({"variant": variant, "mode": mode, "round": number, "peer": peer, "attempt": attempt, **answer})
+                walls[peer].append(answer["wall"])
+            # Whole rounds: one that was cut short is measured again.
+            runs.write("".join(json.dumps(line) + "\n" for line in lines))
             runs.flush()
 
     def run(self):
@@ -206,24 +237,41 @@ class Bench:
         path = pathlib.Path(args.runs)
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        if not lines:
+        if not lines and not args.verify:
             lines = [{"about": about(self)}]
             path.write_text(json.dumps(lines[0]) + "\n")
+        began = time.monotonic()
         try:
-            with open(path, "a") as runs:
+            with open(os.devnull if args.verify else path, "a") as runs:
                 for variant in args.variants:
                     for mode in args.modes:
                         if not applies(variant, mode):
                             continue
-                        rounds = {line["round"] for line in lines if line.get("variant") == variant and line.get("mode") == mode}
-                        done = max(rounds, default=-1) + 1
-                        if done >= args.pairs:
-                            continue
-                        print(f"{variant} {mode}", file=sys.stderr, flush=True)
+                        done = [line for line in lines if line.get("variant") == variant and line.get("mode") == mode]
+                        print(f"{time.monotonic() - began:6.0f} s  {variant} {mode}", file=sys.stderr, flush=True)
                         self.measure(mode, variant, done, runs)
         finally:
             shutil.rmtree(self.scratch, ignore_errors=True)
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        if args.verify:
+            noted = json.loads(self.notes().read_text()) if self.notes().exists() else {}
+            noted = noted if noted.get("drivers") == fingerprint(self.drivers) else {"drivers": fingerprint(self.drivers), "lines": []}
+            noted["lines"] = sorted({*noted["lines"], *(f"{v} {m}" for v in args.variants for m in args.modes if applies(v, m))})
+            self.notes().write_text(json.dumps(noted))
+        return [] if args.verify else [json.loads(line) for line in path.read_text().splitlines()]
+
+    def notes(self):
+        return self.data / "verified.json"
+
+    def verified(self):
+        """Whether these drivers read and wrote every byte of these lines right."""
+        noted = json.loads(self.notes().read_text()) if self.notes().exists() else {}
+        lines = {f"{v} {m}" for v in self.args.variants for m in self.args.modes if applies(v, m)}
+        return noted.get("drivers") == fingerprint(self.drivers) and lines <= set(noted["lines"])
+
+
+def fingerprint(drivers):
+    files = [*(drivers / name for name in ("peer-ours", "peer-zarrs")), HERE / "tensorstore_driver.py", HERE / "variants.py"]
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
 
 
 def output(*command):
@@ -252,6 +300,7 @@ def about(bench):
         "huge_pages": thp.read_text().strip() if thp.exists() else "none",
         "writes_go_to": "tmpfs" if bench.on_tmpfs else "a disk",
         "scale": "small" if bench.args.small else "full",
+        "verified": bench.verified(),
         "versions": {
             "rustc": output("rustc", "--version"),
             "zarrs": locked.get("zarrs"),
@@ -277,13 +326,15 @@ def main():
     parser.add_argument("--peers", type=lambda text: text.split(","), default=["ours", "zarrs", "tensorstore", "floor"])
     parser.add_argument("--quick", action="store_true", help="3 rounds, and no waiting for a quiet machine")
     parser.add_argument("--small", action="store_true", help="small arrays: checks the harness, measures nothing")
-    parser.add_argument("--no-verify", action="store_true")
+    parser.add_argument("--verify", action="store_true", help="compare every byte, measure nothing")
     args = parser.parse_args()
     args.pairs = args.pairs or (3 if args.quick else 11)
     for name, known in (("variants", VARIANTS), ("modes", MODES)):
         if unknown := set(getattr(args, name)) - set(known):
             parser.error(f"no {name} {', '.join(unknown)}; there are {', '.join(known)}")
     lines = Bench(args).run()
+    if args.verify:
+        return
     text, record = report(lines)
     print(text)
     if args.record:
