@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use zarr_buffer_api::{Buffer, BufferError, BufferErrorKind, Device, DeviceId, Queue, enqueue};
 
-use crate::driver::{Context, Pool, Stream};
+use crate::blocks::Blocks;
+use crate::driver::{Context, Exportable, Pinned, Pool, Stream};
 use crate::memory::{DeviceMemory, Orphan};
 use crate::regions::RegionKernels;
-use crate::staging::{PinnedMemory, Staging};
+use crate::staging::PinnedMemory;
 use crate::{CudaDeviceInfo, CudaError, CudaQueue};
 
 /// How a [`CudaDevice`] uses memory.
@@ -54,7 +55,8 @@ pub(crate) struct Shared {
     /// Waits for events of several streams, to free behind them.
     pub(crate) behind: Arc<Stream>,
     orphans: Mutex<Vec<Orphan>>,
-    pub(crate) staging: Staging,
+    pub(crate) staging: Blocks<Pinned>,
+    pub(crate) exportable: Blocks<Exportable>,
     pub(crate) regions: OnceLock<RegionKernels>,
     /// Devices that the pool's memory is open to, by ordinal.
     peers: Mutex<Vec<i32>>,
@@ -159,13 +161,15 @@ impl CudaDevice {
         self.shared.staging.total()
     }
 
-    /// Gives memory that nobody uses back to the system: of the device, but for `keep` bytes, and pinned host memory. Waits for the device
-    /// while it gives back pinned memory.
+    /// Gives memory that nobody uses back to the system: of the device, but for `keep` bytes of the pool, and pinned host memory. Waits for
+    /// the device while it gives back what is not of the pool.
     ///
     /// # Errors
     /// [`BufferErrorKind::Device`] when the driver fails.
     pub fn trim(&self, keep: usize) -> Result<(), BufferError> {
+        self.shared.sweep();
         self.shared.staging.trim();
+        self.shared.exportable.trim();
         self.shared.pool.trim(keep).map_err(|error| self.error(error))
     }
 
@@ -196,7 +200,8 @@ impl Shared {
             idle: Arc::new(Stream::new(&context)?),
             behind: Arc::new(Stream::new(&context)?),
             orphans: Mutex::default(),
-            staging: Staging::default(),
+            staging: Blocks::default(),
+            exportable: Blocks::default(),
             regions: OnceLock::new(),
             peers: Mutex::default(),
             info,

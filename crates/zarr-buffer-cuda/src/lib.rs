@@ -34,20 +34,27 @@
 //! # Ok::<(), zarr_buffer_api::BufferError>(())
 //! ```
 
+mod blocks;
 mod copy;
 mod device;
 mod driver;
 mod error;
 mod event;
 mod info;
+pub mod ipc;
 mod memory;
 mod module;
+pub mod nvtx;
 mod queue;
 mod regions;
 mod staging;
+#[doc(hidden)]
+pub mod testing;
+mod timer;
 
 pub use device::{CudaDevice, CudaDeviceOptions};
 pub use error::CudaError;
 pub use info::{CudaDeviceInfo, devices, driver_version};
 pub use module::{CudaFunction, CudaModule};
 pub use queue::CudaQueue;
+pub use timer::CudaMark;

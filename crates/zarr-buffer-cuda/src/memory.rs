@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zarr_buffer_api::{BufferError, BufferErrorKind, DeviceId, Event, Memory};
 
 use crate::device::Shared;
-use crate::driver::Stream;
+use crate::driver::{Imported, RawEvent, Stream};
 use crate::event::CudaEvent;
 
 /// An allocation of a device's pool.
@@ -91,23 +91,31 @@ unsafe impl Memory for DeviceMemory {
     }
 }
 
-/// Memory to be freed once events are complete that no stream can wait for.
+/// What is to be freed once events are complete that no stream can wait for, or that no stream can free.
 #[derive(Debug)]
 pub(crate) struct Orphan {
-    address: u64,
-    pending: Vec<Event>,
+    pub(crate) rest: Rest,
+    pub(crate) pending: Vec<Event>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Rest {
+    /// An allocation of the pool.
+    Pool(u64),
+    /// Memory of another process, and the event that came with it.
+    Imported(#[expect(dead_code, reason = "held to be dropped")] Imported, #[expect(dead_code, reason = "likewise")] Option<RawEvent>),
 }
 
 impl Shared {
     /// Counts `len` bytes against the budget; gives what is used and the limit if they do not fit.
-    fn reserve(&self, len: u64) -> Result<(), (u64, u64)> {
+    pub(crate) fn reserve(&self, len: u64) -> Result<(), (u64, u64)> {
         use std::sync::atomic::Ordering::Relaxed;
         let limit = self.options.memory_limit.unwrap_or(u64::MAX);
         let more = |used: u64| used.checked_add(len).filter(|&sum| sum <= limit);
         self.used.fetch_update(Relaxed, Relaxed, more).map(drop).map_err(|used| (used, limit))
     }
 
-    fn unreserve(&self, len: u64) {
+    pub(crate) fn unreserve(&self, len: u64) {
         self.used.fetch_sub(len, std::sync::atomic::Ordering::Relaxed);
     }
 
@@ -118,7 +126,7 @@ impl Shared {
     unsafe fn free_behind(&self, address: u64, pending: Vec<Event>) {
         let events: Vec<&CudaEvent> = pending.iter().filter_map(|event| event.as_any().downcast_ref()).collect();
         if events.len() < pending.len() {
-            self.orphans().push(Orphan { address, pending });
+            self.orphans().push(Orphan { rest: Rest::Pool(address), pending });
             return;
         }
         let stream = match events.as_slice() {
@@ -146,7 +154,7 @@ impl Shared {
     }
 
     /// Frees orphans whose time has come.
-    fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let mut orphans = self.orphans();
         if orphans.is_empty() {
             return;
@@ -156,8 +164,10 @@ impl Shared {
         let ripe: Vec<Orphan> = orphans.extract_if(.., over).collect();
         drop(orphans);
         for orphan in ripe {
-            // SAFETY: from `free_behind`, and taken out of the list; all its events are complete.
-            unsafe { self.free_behind(orphan.address, Vec::new()) };
+            if let Rest::Pool(address) = orphan.rest {
+                // SAFETY: from `free_behind`, and taken out of the list; all its events are complete.
+                unsafe { self.free_behind(address, Vec::new()) };
+            }
         }
     }
 }

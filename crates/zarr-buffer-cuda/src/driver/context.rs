@@ -1,6 +1,6 @@
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUcontext, CUdevice};
 
@@ -110,14 +110,11 @@ impl Context {
     }
 
     /// An event, made or used before.
-    pub(crate) fn event(&self) -> Result<RawEvent, CudaError> {
+    pub(crate) fn event(self: &Arc<Self>) -> Result<RawEvent, CudaError> {
         let spare = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match spare {
             Some(event) => Ok(event),
-            None => {
-                let _entered = self.enter()?;
-                RawEvent::new(RawEvent::PLAIN)
-            }
+            None => RawEvent::new(self, RawEvent::PLAIN),
         }
     }
 

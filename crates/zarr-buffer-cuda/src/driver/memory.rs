@@ -1,4 +1,4 @@
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -173,6 +173,15 @@ impl Exportable {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+
+    /// A handle for another process.
+    pub(crate) fn export(&self) -> Result<[u8; 64], CudaError> {
+        let _entered = self.context.enter()?;
+        let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
+        // SAFETY: the start of an allocation that is alive; the pointer is valid for this call.
+        check("cuIpcGetMemHandle", unsafe { sys::cuIpcGetMemHandle(&mut handle, self.address) })?;
+        Ok(handle.reserved.map(|byte| byte as u8))
+    }
 }
 
 impl Drop for Exportable {
@@ -180,6 +189,47 @@ impl Drop for Exportable {
         if let Ok(_entered) = self.context.enter() {
             // SAFETY: from `cuMemAlloc`, and nobody uses it after this.
             let _ = unsafe { sys::cuMemFree_v2(self.address) };
+        }
+    }
+}
+
+/// Another process's memory, opened here.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    address: u64,
+    context: Arc<Context>,
+}
+
+impl Imported {
+    pub(crate) fn open(context: &Arc<Context>, handle: [u8; 64]) -> Result<Self, CudaError> {
+        let _entered = context.enter()?;
+        let handle = sys::CUipcMemHandle { reserved: handle.map(|byte| byte as c_char) };
+        let flags = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as c_uint;
+        let mut address = 0;
+        // SAFETY: the context is current; the driver checks the handle; the pointer is valid for this call.
+        check("cuIpcOpenMemHandle_v2", unsafe { sys::cuIpcOpenMemHandle_v2(&mut address, handle, flags) })?;
+        Ok(Self { address, context: Arc::clone(context) })
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// How many bytes of the allocation there are from its start.
+    pub(crate) fn len(&self) -> Result<usize, CudaError> {
+        let _entered = self.context.enter()?;
+        let (mut base, mut len) = (0, 0usize);
+        // SAFETY: the pointers are valid for this call.
+        check("cuMemGetAddressRange_v2", unsafe { sys::cuMemGetAddressRange_v2(&mut base, &mut len, self.address) })?;
+        Ok(len.saturating_sub((self.address - base) as usize))
+    }
+}
+
+impl Drop for Imported {
+    fn drop(&mut self) {
+        if let Ok(_entered) = self.context.enter() {
+            // SAFETY: opened once, and nobody uses it after this.
+            let _ = unsafe { sys::cuIpcCloseMemHandle(self.address) };
         }
     }
 }

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{self, CUresult};
 
 pub(crate) use context::{Attribute, Context, device_attribute, device_count, device_memory, device_name, device_uuid};
 pub(crate) use launch::{Function, Module};
-pub(crate) use memory::{Exportable, Pinned, Pool, copy, copy_peer, fill, is_pinned, run_on_host};
+pub(crate) use memory::{Exportable, Imported, Pinned, Pool, copy, copy_peer, fill, is_pinned, run_on_host};
 pub(crate) use stream::{RawEvent, Stream};
 
 use crate::CudaError;

@@ -1,6 +1,6 @@
 use std::ffi::c_uint;
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cudarc::driver::sys::{self, CUevent, CUresult, CUstream};
 
@@ -90,10 +90,12 @@ impl Drop for Stream {
     }
 }
 
-/// An event of the driver.
+/// An event of the driver. Whoever asks it something has entered its context.
 #[derive(Debug)]
 pub(crate) struct RawEvent {
     raw: CUevent,
+    /// Not held: contexts keep events for reuse.
+    context: Weak<Context>,
 }
 
 // SAFETY: events may be used from any thread; the driver locks them.
@@ -106,12 +108,13 @@ impl RawEvent {
     pub(crate) const TIMED: c_uint = sys::CUevent_flags::CU_EVENT_DEFAULT as c_uint;
     pub(crate) const INTERPROCESS: c_uint = Self::PLAIN | sys::CUevent_flags::CU_EVENT_INTERPROCESS as c_uint;
 
-    /// A new event in the calling thread's context.
-    pub(crate) fn new(flags: c_uint) -> Result<Self, CudaError> {
+    /// A new event.
+    pub(crate) fn new(context: &Arc<Context>, flags: c_uint) -> Result<Self, CudaError> {
+        let _entered = context.enter()?;
         let mut raw = null_mut();
-        // SAFETY: the pointer is valid for this call; the driver refuses when no context is current.
+        // SAFETY: the context is current; the pointer is valid for this call.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
-        Ok(Self { raw })
+        Ok(Self { raw, context: Arc::downgrade(context) })
     }
 
     /// Whether what was marked last is done.
@@ -144,18 +147,22 @@ impl RawEvent {
         Ok(handle.reserved.map(|byte| byte as u8))
     }
 
-    /// Another process's event, in the calling thread's context.
-    pub(crate) fn import(handle: [u8; 64]) -> Result<Self, CudaError> {
+    /// Another process's event.
+    pub(crate) fn import(context: &Arc<Context>, handle: [u8; 64]) -> Result<Self, CudaError> {
+        let _entered = context.enter()?;
         let handle = sys::CUipcEventHandle { reserved: handle.map(|byte| byte as std::ffi::c_char) };
         let mut raw = null_mut();
         // SAFETY: the driver checks the handle; the pointer is valid for this call.
         check("cuIpcOpenEventHandle", unsafe { sys::cuIpcOpenEventHandle(&mut raw, handle) })?;
-        Ok(Self { raw })
+        Ok(Self { raw, context: Arc::downgrade(context) })
     }
 }
 
 impl Drop for RawEvent {
     fn drop(&mut self) {
+        // A context that is being dropped has entered itself.
+        let context = self.context.upgrade();
+        let _entered = context.as_ref().map(|context| context.enter());
         // SAFETY: made or imported here, and nobody uses it after this. The driver lets pending marks end first, without waiting here.
         let _ = unsafe { sys::cuEventDestroy_v2(self.raw) };
     }

@@ -72,9 +72,14 @@ pub(crate) struct RegionKernels {
     turn: [CudaFunction; 5],
 }
 
+/// The module that the kernels are in.
+pub(crate) fn module(device: &CudaDevice) -> Result<CudaModule, BufferError> {
+    CudaModule::load(device, IMAGE)
+}
+
 impl RegionKernels {
     pub(crate) fn load(device: &CudaDevice) -> Result<Self, BufferError> {
-        let module = CudaModule::load(device, IMAGE)?;
+        let module = module(device)?;
         let all = |what: &str| -> Result<[CudaFunction; 5], BufferError> {
             let of = |bytes: u32| module.function(&format!("regions_{what}_{bytes}"));
             Ok([of(1)?, of(2)?, of(4)?, of(8)?, of(16)?])

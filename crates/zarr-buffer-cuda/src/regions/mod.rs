@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use zarr_buffer_api::{BufferError, Device, Layout, Queue, Region, enqueue};
 
-pub(crate) use kernels::RegionKernels;
+pub(crate) use kernels::{RegionKernels, module};
 
 use crate::CudaQueue;
 use crate::copy::refuse_overlap;
