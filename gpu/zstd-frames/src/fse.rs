@@ -74,10 +74,15 @@ impl Table {
 
     /// States that yield `symbols` one after the other; the last one is chosen at random. `None` if a symbol is not in the table.
     pub fn path(&self, symbols: &[u8], rng: &Rng) -> Option<Vec<usize>> {
+        self.path_to(symbols, rng, |_| true)
+    }
+
+    /// As [`Table::path`], with a last state as `last` wants it.
+    pub fn path_to(&self, symbols: &[u8], rng: &Rng, last: impl Fn(&Entry) -> bool) -> Option<Vec<usize>> {
         let mut states = vec![0; symbols.len()];
         let mut after: Option<usize> = None;
         for (i, symbol) in symbols.iter().enumerate().rev() {
-            let fits = |entry: &Entry| entry.symbol == *symbol && after.is_none_or(|to| self.reaches(entry, to));
+            let fits = |entry: &Entry| entry.symbol == *symbol && after.map_or_else(|| last(entry), |to| self.reaches(entry, to));
             let matching: Vec<usize> = (0..self.entries.len()).filter(|&state| fits(&self.entries[state])).collect();
             if matching.is_empty() {
                 return None;
@@ -157,18 +162,32 @@ pub fn random_counts(symbols: &[u8], log: u32, rng: &Rng) -> Vec<i16> {
     counts
 }
 
+/// Counts in proportion to how often symbols occur in `data`, at least 1 for each of `symbols`, of which there must be at most `1 << log`.
+pub fn fitting_counts(data: &[u8], symbols: &[u8], log: u32) -> Vec<i16> {
+    let size = 1i64 << log;
+    let top = symbols.iter().copied().max().unwrap_or(0);
+    let mut counts = vec![0i64; usize::from(top) + 1];
+    for symbol in symbols {
+        let occurrences = data.iter().filter(|other| *other == symbol).count() as i64;
+        counts[usize::from(*symbol)] = (occurrences * size / data.len().max(1) as i64).max(1);
+    }
+    // Rounding is made up for by the largest.
+    while counts.iter().sum::<i64>() != size {
+        let excess = counts.iter().sum::<i64>() - size;
+        if let Some(largest) = counts.iter_mut().max() {
+            *largest -= excess.clamp(-size, (*largest - 1).max(1));
+        }
+    }
+    counts.into_iter().map(|count| count as i16).collect()
+}
+
 /// The fields of a stream of two states that take turns (RFC 8878, 4.2.1.2), for at least two symbols.
 pub fn interleaved(table: &Table, symbols: &[u8], rng: &Rng) -> Option<Fields> {
     let turns = |parity: usize| symbols.iter().copied().skip(parity).step_by(2).collect::<Vec<u8>>();
-    let mut paths = [Vec::new(), Vec::new()];
     // The reader stops when an update needs more bits than there are, so the last state but one must need some.
-    for _ in 0..64 {
-        paths = [table.path(&turns(0), rng)?, table.path(&turns(1), rng)?];
-        let last = symbols.len().checked_sub(2)?;
-        if table.entries[paths[last % 2][last / 2]].bits > 0 {
-            break;
-        }
-    }
+    let last_but_one = symbols.len().checked_sub(2)? % 2;
+    let path = |turn: usize| table.path_to(&turns(turn), rng, |entry| turn != last_but_one || entry.bits > 0);
+    let paths = [path(0)?, path(1)?];
     let mut fields = vec![(*paths[0].first()? as u64, table.log), (*paths[1].first()? as u64, table.log)];
     for i in 0..symbols.len().saturating_sub(2) {
         fields.push(table.transition(paths[i % 2][i / 2], paths[i % 2][i / 2 + 1]));

@@ -88,14 +88,20 @@ impl Tree {
         if told.len() < 2 {
             return None;
         }
-        let counts = fse::random_counts(&symbols, log, rng);
-        let table = Table::new(&counts, log);
-        let fields = fse::interleaved(&table, &told, rng)?;
-        let mut body = fse::describe(&counts, log);
-        body.extend(backward(&fields, StreamEnd::Exact, 0));
-        let size = u8::try_from(body.len()).ok().filter(|size| *size < 128)?;
-        body.insert(0, size);
-        Some(body)
+        // Any counts will do, as long as the result is short enough.
+        let mut counts = fse::random_counts(&symbols, log, rng);
+        for _ in 0..2 {
+            let table = Table::new(&counts, log);
+            let fields = fse::interleaved(&table, &told, rng)?;
+            let mut body = fse::describe(&counts, log);
+            body.extend(backward(&fields, StreamEnd::Exact, 0));
+            if let Some(size) = u8::try_from(body.len()).ok().filter(|size| *size < 128) {
+                body.insert(0, size);
+                return Some(body);
+            }
+            counts = fse::fitting_counts(&told, &symbols, log);
+        }
+        None
     }
 
     /// The fields of a stream of these symbols; those outside the tree are left out.

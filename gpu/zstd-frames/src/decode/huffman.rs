@@ -291,3 +291,32 @@ fn fse_weights(packed: &[u8]) -> Result<Vec<u8>, Status> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::huffman::Tree;
+    use crate::rng::Rng;
+
+    #[test]
+    fn trees_are_read_as_they_were_described() {
+        for seed in 0..2000 {
+            let rng = Rng::new(seed);
+            let mut symbols: Vec<u8> = (0..=255).collect();
+            rng.shuffle(&mut symbols);
+            symbols.truncate(rng.range(2, 60));
+            let tree = Tree::random(&symbols, rng.range(6, 12) as u32, &rng);
+            for description in [tree.describe_fse(&rng), tree.direct().then(|| tree.describe_direct())].into_iter().flatten() {
+                let mut section = description.clone();
+                section.push(1);
+                let (read, used) = Decoding::read(&section, false, 0).unwrap_or_else(|status| panic!("seed {seed}: {status:?}, {tree:?}"));
+                assert_eq!(used, description.len());
+                for symbol in tree.symbols() {
+                    let (code, bits) = tree.code(symbol).expect("it is in the tree");
+                    let entry = read.table[(code << (read.width - bits)) as usize];
+                    assert_eq!((entry.symbol, entry.bits), (symbol, bits), "seed {seed}");
+                }
+            }
+        }
+    }
+}

@@ -52,8 +52,8 @@ impl Generator {
 
     fn attempt(&mut self, rng: &Rng) -> Chunk {
         match rng.below(100) {
-            0..35 => structured(rng, None, "structured"),
-            35..75 => {
+            0..42 => structured(rng, None, "structured"),
+            42..75 => {
                 let fault = Some(rng.pick(&fault::ALL));
                 structured(rng, fault, "one fault")
             }

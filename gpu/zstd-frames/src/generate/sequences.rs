@@ -37,7 +37,6 @@ impl Builder<'_> {
         let tables = if !needed && self.rng.chance(2) { self.endless_tables() } else { KINDS.map(|kind| self.choose(kind, plain)) };
         let list = self.list(literals, [&tables[0].table, &tables[1].table, &tables[2].table]);
         if list.is_empty() {
-            self.produced += literals;
             return vec![0];
         }
         self.finish(list, tables)
@@ -166,7 +165,7 @@ impl Builder<'_> {
             12..19 => self.rng.range(1, 50),
             _ => self.rng.range(100, 400),
         };
-        let mut room = (self.block_max - literals).min(if self.rng.chance(4) || free { 131_072 } else { 6000 });
+        let mut room = self.block_max.saturating_sub(literals).min(if self.rng.chance(4) || free { 131_072 } else { 6000 });
         if self.wants(Fault::BlockOutput) {
             return self.filling_list(literals);
         }
