@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{cat, completions, copy, create, info, read, tree, validate, view};
+use crate::commands::{bench, cat, completions, copy, create, devices, info, read, tree, validate, view};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -13,7 +13,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Look at, read, copy, check, create and draw Zarr arrays.
+/// Look at, read, copy, check, create, draw and measure Zarr arrays.
 ///
 /// PATH is a directory, a zip archive, or a URL (file, s3, gs, az, http, https). A node inside a hierarchy is named by its path: `data.zarr/temperature`,
 /// `archive.zip/temperature`, `s3://bucket/data.zarr/temperature`.
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Validate(validate::ValidateArgs),
     Create(create::CreateArgs),
     View(view::ViewArgs),
+    Devices(devices::DevicesArgs),
+    Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -70,7 +72,8 @@ impl Command {
             Self::Validate(args) => vec![&args.path],
             Self::Create(args) => vec![&args.path],
             Self::View(args) => vec![&args.path],
-            Self::Completions(_) => Vec::new(),
+            Self::Bench(args) => vec![&args.path],
+            Self::Devices(_) | Self::Completions(_) => Vec::new(),
         }
     }
 }
@@ -82,20 +85,27 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Where decoding runs. Devices other than the CPU will have their own values.
+/// Where decoding runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Device {
-    /// The best there is; today the CPU.
+    /// The first CUDA device; the CPU where there is none.
     #[default]
     Auto,
     Cpu,
+    /// A CUDA device by its number.
+    Cuda(i32),
 }
 
 pub(crate) fn parse_device(text: &str) -> Result<Device, String> {
+    let number = |text: &str| text.parse().ok().filter(|number: &i32| *number >= 0);
     match text {
         "auto" => Ok(Device::Auto),
         "cpu" => Ok(Device::Cpu),
-        other => Err(format!("no device `{other}`; there are `auto` and `cpu`")),
+        "cuda" => Ok(Device::Cuda(0)),
+        other => match other.strip_prefix("cuda:").and_then(number) {
+            Some(number) => Ok(Device::Cuda(number)),
+            None => Err(format!("no device `{other}`; there are `auto`, `cpu`, `cuda` and `cuda:N`")),
+        },
     }
 }
 
@@ -106,5 +116,16 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn devices_have_names() {
+        use super::{Device, parse_device};
+        for (text, device) in [("auto", Device::Auto), ("cpu", Device::Cpu), ("cuda", Device::Cuda(0)), ("cuda:3", Device::Cuda(3))] {
+            assert_eq!(parse_device(text), Ok(device));
+        }
+        for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "cpu:0"] {
+            assert!(parse_device(text).is_err(), "{text}");
+        }
     }
 }

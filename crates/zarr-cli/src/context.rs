@@ -12,6 +12,7 @@ use zarr::store_api::{AnyStore, Store, StoreErrorKind};
 use zarr::{Array, ArrayError, Node, Options, Pool};
 
 use crate::args::{Device, Global};
+use crate::device::Place;
 use crate::error::{Failure, Result};
 use crate::suggest;
 use crate::table::harmless;
@@ -53,11 +54,9 @@ impl Context {
         zarr::options().with_pool(Pool::new(Arc::clone(&self.pool)))
     }
 
-    /// Options for a device; `auto` takes the CPU, the only one there is.
-    pub(crate) fn options_for(&self, device: Device) -> Options {
-        match device {
-            Device::Auto | Device::Cpu => self.options(),
-        }
+    /// Where a command decodes, and the options that make it so. What `auto` finds unusable is remarked on.
+    pub(crate) fn place(&self, device: Device) -> Result<Place> {
+        Place::find(device, self.options(), |remark| self.note(remark))
     }
 
     /// Runs work where parallel iterators use the threads that were asked for.

@@ -1,15 +1,17 @@
-//! The `zarr` command: look at, read, copy, check, create and draw Zarr data.
+//! The `zarr` command: look at, read, copy, check, create, draw and measure Zarr data.
 //!
 //! Each command is a module of `commands`; what they share stands beside them. Everything about Zarr itself is asked of the crate `zarr`.
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod codecs;
 mod colour;
 mod commands;
 mod context;
 mod copy;
 mod describe;
+mod device;
 mod error;
 mod image;
 mod json;

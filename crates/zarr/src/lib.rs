@@ -24,11 +24,15 @@
 //! | a store of your own | [`store_api`] |
 //! | a codec of your own | [`codec_api`] |
 //! | a device of your own | [`buffer_api`] |
+//! | an NVIDIA GPU | `cuda`, with the feature of that name |
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
+
 pub use zarr_array::{
-    Array, ArrayBuilder, ArrayData, ArrayError, AxisSelection, Coalescing, DecodeJob, Element, Elements, Group, Node, Options, Pool,
-    ReadPlan, ReadSet, Request, RequestId, Selection, StoredMetadata, Version,
+    Array, ArrayBuilder, ArrayData, ArrayError, AxisSelection, Coalescing, DecodeJob, DeviceTarget, Element, Elements, Group, Node,
+    Options, PendingTensor, Pool, ReadPlan, ReadSet, Request, RequestId, Selection, StoredMetadata, Tensor, Version,
 };
 pub use zarr_buffer_api as buffer_api;
 pub use zarr_codec_api as codec_api;

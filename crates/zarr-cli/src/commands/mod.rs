@@ -1,9 +1,11 @@
 //! The commands, one module each.
 
+pub(crate) mod bench;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod devices;
 pub(crate) mod info;
 pub(crate) mod read;
 pub(crate) mod tree;
@@ -28,6 +30,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
         Command::Validate(args) => return validate::run(&args, &context),
         Command::Create(args) => create::run(&args, &context),
         Command::View(args) => view::run(&args, &context),
+        Command::Devices(args) => devices::run(&args, &context),
+        Command::Bench(args) => bench::run(&args, &context),
         Command::Completions(args) => completions::run(&args),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -9,6 +9,7 @@ use zarr::{Array, Node, Selection};
 use crate::args::{Device, parse_device};
 use crate::context::Context;
 use crate::describe::{ArrayFacts, group_line, short_name, walk};
+use crate::device::{self, Place};
 use crate::error::{Failure, Result};
 use crate::slabs::Slabs;
 use crate::stats::{Summary, accumulator};
@@ -26,7 +27,7 @@ pub(crate) struct ReadArgs {
     /// What of the array, as NumPy has it: `0, 10:20, ::-2, [1,5,3], ...`
     #[arg(long, short, allow_hyphen_values = true)]
     select: Option<String>,
-    /// Where to decode: auto or cpu
+    /// Where to decode: auto (the first CUDA device, else the CPU), cpu, cuda or cuda:N
     #[arg(long, default_value = "auto", value_parser = parse_device)]
     device: Device,
 }
@@ -45,45 +46,64 @@ struct Outcome {
 }
 
 pub(crate) fn run(args: &ReadArgs, context: &Context) -> Result<()> {
-    let opened = context.open(&args.path, &context.options_for(args.device))?;
+    let place = context.place(args.device)?;
+    let opened = context.open(&args.path, &place.options)?;
     match opened.node {
         Node::Array(array) => {
             let selection = Selection::parse(args.select.as_deref().unwrap_or_default(), array.shape().len())?;
-            let outcome = read(&array, &selection, &opened.metrics, context)?;
+            let outcome = read(&array, &selection, &opened.metrics, &place, context)?;
             if context.json {
-                let object = crate::commands::info::path_first(&args.path, outcome_json(&array, &outcome)).with("threads", context.threads);
-                return context.print_json(object);
+                let object = crate::commands::info::path_first(&args.path, outcome_json(&array, &outcome, &place));
+                return context.print_json(object.with("threads", context.threads));
             }
-            context.print(&array_text(short_name(&args.path), &array, &outcome, context))
+            context.print(&array_text(short_name(&args.path), &array, &outcome, &place, context))
         }
         Node::Group(_) if args.select.is_some() => {
             Err(Failure::usage(format!("{} is a group, and a selection is of one array", args.path)).hint("name the array in the path"))
         }
         Node::Group(group) => {
             let title = group_line(&group);
-            read_group(args, &title, Node::Group(group), &opened.metrics, context)
+            read_group(args, &title, Node::Group(group), &opened.metrics, &place, context)
         }
     }
 }
 
-fn read(array: &Array, selection: &Selection, metrics: &MetricsHandle, context: &Context) -> Result<Outcome> {
+fn read(array: &Array, selection: &Selection, metrics: &MetricsHandle, place: &Place, context: &Context) -> Result<Outcome> {
     let slabs = Slabs::new(array, selection, PIECE)?;
     let mut summary = accumulator(array.data_type(), array.fill_value());
     let progress = progress::items(slabs.elements(), context.quiet).with_message("reading");
     let mut outcome = Outcome { shape: slabs.shape.clone(), fetched: 0, requests: 0, decoded: 0, time: Duration::ZERO, summary: None };
     for piece in slabs.pieces() {
         metrics.reset();
-        let start = Instant::now();
-        let data = array.read(&piece)?;
-        outcome.time += start.elapsed();
-        let counted = metrics.reset();
-        outcome.fetched += counted.bytes_read();
-        outcome.requests += counted.requests();
-        outcome.decoded += data.byte_len() as u64;
-        if let (Some(summary), Some(bytes)) = (&mut summary, data.as_bytes()) {
-            context.parallel(|| summary.add(bytes));
-        }
-        progress.inc(units::product(&data.shape));
+        let mut count = |time: Duration, decoded: usize| {
+            let counted = metrics.reset();
+            outcome.time += time;
+            outcome.fetched += counted.bytes_read();
+            outcome.requests += counted.requests();
+            outcome.decoded += decoded as u64;
+        };
+        let shape = match place.target_for(array) {
+            Some(target) => {
+                let (tensor, time) = device::read_to(array, &piece, target)?;
+                count(time, tensor.buffer.len());
+                // What is told of the elements is found on the CPU, after the clock has stopped.
+                if let Some(summary) = &mut summary {
+                    let add = |bytes: &[u8]| context.parallel(|| summary.add(bytes));
+                    device::download(&tensor.buffer, array.item_size().unwrap_or(1), target, add)?;
+                }
+                tensor.shape
+            }
+            None => {
+                let start = Instant::now();
+                let data = array.read(&piece)?;
+                count(start.elapsed(), data.byte_len());
+                if let (Some(summary), Some(bytes)) = (&mut summary, data.as_bytes()) {
+                    context.parallel(|| summary.add(bytes));
+                }
+                data.shape
+            }
+        };
+        progress.inc(units::product(&shape));
     }
     progress.finish_and_clear();
     outcome.summary = summary.map(|summary| summary.summary()).filter(|_| slabs.elements() > 0);
@@ -108,7 +128,7 @@ fn column(value: f64) -> String {
     if text.len() <= 9 { text } else { format!("{value:.3e}") }
 }
 
-fn array_text(name: &str, array: &Array, outcome: &Outcome, context: &Context) -> String {
+fn array_text(name: &str, array: &Array, outcome: &Outcome, place: &Place, context: &Context) -> String {
     let facts = ArrayFacts::of_metadata(array);
     let mut table = Table::new([("", Align::Left), ("", Align::Left)]);
     let mut row = |title: &str, text: String| table.styled_row([(format!("  {title}"), DIM), (text, anstyle::Style::new())]);
@@ -119,6 +139,9 @@ fn array_text(name: &str, array: &Array, outcome: &Outcome, context: &Context) -
     );
     for (index, line) in array.explain().lines().enumerate() {
         row(if index == 0 { "ran" } else { "" }, line.to_owned());
+    }
+    if let (Some(_), Some(name)) = (place.target_for(array), place.name()) {
+        row("to", format!("memory of {}, {name}", place.id()));
     }
     let ratio = units::ratio(outcome.decoded, outcome.fetched).map(|ratio| format!(", ratio {ratio:.2}")).unwrap_or_default();
     let requests = units::count(outcome.requests, "request");
@@ -145,7 +168,7 @@ fn array_text(name: &str, array: &Array, outcome: &Outcome, context: &Context) -
     format!("{BOLD}{name}{BOLD:#}  array, {}\n{}", facts.version, table.render())
 }
 
-fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle, context: &Context) -> Result<()> {
+fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle, place: &Place, context: &Context) -> Result<()> {
     let mut table = Table::new([
         ("array", Align::Left),
         ("shape", Align::Left),
@@ -168,7 +191,7 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
         let path = entry.path;
         let outcome = match entry.node {
             Ok(Node::Group(_)) => continue,
-            Ok(Node::Array(array)) => read(&array, &Selection::all(), metrics, context).map(|outcome| (array, outcome)),
+            Ok(Node::Array(array)) => read(&array, &Selection::all(), metrics, place, context).map(|outcome| (array, outcome)),
             Err(failure) => Err(failure),
         };
         let (array, outcome) = match outcome {
@@ -192,7 +215,7 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
             units::shape(&outcome.shape),
             facts.data_type.clone(),
             format!("{}{sharded}", facts.codecs),
-            placement(&array),
+            placement(&array, place),
             units::bytes(outcome.fetched),
             units::bytes(outcome.decoded),
             units::ratio(outcome.decoded, outcome.fetched).map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
@@ -203,17 +226,18 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
             summary.and_then(|summary| summary.mean).map_or("-".to_owned(), column),
             summary.map(|summary| summary.missing()).filter(|&missing| missing > 0).map(|missing| missing.to_string()).unwrap_or_default(),
         ]);
-        for place in placement(&array).split(" → ").map(str::to_owned) {
-            if !places.contains(&place) {
-                places.push(place);
+        for ran in placement(&array, place).split(" → ").map(str::to_owned) {
+            if !places.contains(&ran) {
+                places.push(ran);
             }
         }
-        arrays.push(crate::commands::info::path_first(&path, outcome_json(&array, &outcome)));
+        arrays.push(crate::commands::info::path_first(&path, outcome_json(&array, &outcome, place)));
     }
     let count = arrays.len() as u64;
     if context.json {
         let object = json::object()
             .with("path", args.path.as_str())
+            .with("device", place.id())
             .with("threads", context.threads)
             .with("arrays", arrays.into_iter().map(Json::from).collect::<Json>())
             .with("fetched_bytes", total.fetched)
@@ -229,9 +253,10 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
         );
         let ratio = units::ratio(total.decoded, total.fetched).map(|ratio| format!(" (ratio {ratio:.2})")).unwrap_or_default();
         text.push_str(&format!(
-            "\n{GREEN}{} read{GREEN:#} on {}: {} in {} → {} decoded{ratio}, {} with {}, {}\n",
+            "\n{GREEN}{} read{GREEN:#} on {}{}: {} in {} → {} decoded{ratio}, {} with {}, {}\n",
             units::count(count - failed, "array"),
             places.join(" and "),
+            place.name().map(|name| format!(" ({name})")).unwrap_or_default(),
             units::bytes(total.fetched),
             units::count(total.requests, "request"),
             units::bytes(total.decoded),
@@ -247,8 +272,8 @@ fn read_group(args: &ReadArgs, title: &str, root: Node, metrics: &MetricsHandle,
     Ok(())
 }
 
-/// Where the codec chain runs, in the order of decoding.
-fn placement(array: &Array) -> String {
+/// Where the codec chain runs, in the order of decoding, and where the elements end.
+fn placement(array: &Array, place: &Place) -> String {
     let mut places: Vec<String> = Vec::new();
     for line in array.explain().lines() {
         if let Some((_, place)) = line.rsplit_once(" on ")
@@ -258,6 +283,9 @@ fn placement(array: &Array) -> String {
         {
             places.push(place.to_owned());
         }
+    }
+    if place.target_for(array).is_some() && places.last() != Some(&place.id()) {
+        places.push(place.id());
     }
     places.join(" → ")
 }
@@ -270,12 +298,13 @@ fn gigabytes(bytes: u64, time: Duration) -> String {
     format!("{:.2}", bytes as f64 / time.as_secs_f64() / 1e9)
 }
 
-fn outcome_json(array: &Array, outcome: &Outcome) -> zarr::meta::JsonObject {
+fn outcome_json(array: &Array, outcome: &Outcome, place: &Place) -> zarr::meta::JsonObject {
     let facts = ArrayFacts::of_metadata(array);
     let mut object = json::object()
         .with("shape", outcome.shape.clone())
         .with("data_type", array.data_type().to_json())
         .with("codecs", facts.codecs)
+        .with("device", place.id_for(array))
         .with("ran", array.explain().lines().map(Json::from).collect::<Json>())
         .with("fetched_bytes", outcome.fetched)
         .with("requests", outcome.requests)

@@ -56,7 +56,7 @@ fn a_node_that_cannot_be_opened_does_not_hide_the_others() {
         tree.text()
     );
     assert!(tree.text().contains("surface_temperature           54×18×432"));
-    let read = zarr(&["read", &at("s")]);
+    let read = zarr(&["read", &at("s"), "--device", "cpu"]);
     assert_eq!(read.code, 1);
     assert!(read.stderr.contains("error: 1 of 9 arrays could not be read"), "{}", read.stderr);
     assert!(read.text().contains("8 arrays read on CPU"));
@@ -64,9 +64,9 @@ fn a_node_that_cannot_be_opened_does_not_hide_the_others() {
 
 #[test]
 fn reading_says_what_came_out() {
-    let read = ok(&["read", &sample("north_america.zarr")]);
+    let read = ok(&["read", &sample("north_america.zarr"), "--device", "cpu"]);
     assert!(read.text().contains("9 arrays read on CPU: 1.39 MB in "), "{}", read.text());
-    let json = ok(&["read", &sample("north_america.zarr/air_temperature"), "--json"]).json();
+    let json = ok(&["read", &sample("north_america.zarr/air_temperature"), "--json", "--device", "cpu"]).json();
     assert_eq!((&json["min"], &json["max"]), (&257.31882.into(), &306.0733.into()));
     assert!((json["mean"].as_f64().unwrap() - 286.4776361).abs() < 1e-6);
     assert_eq!(json["count"], 240 * 37 * 49);
@@ -171,7 +171,7 @@ fn errors_say_what_to_do() {
     check(
         &["read", &sample("north_america.zarr"), "--device", "gpu"],
         2,
-        "error: invalid value 'gpu' for '--device <DEVICE>': no device `gpu`; there are `auto` and `cpu`\n\nFor more information, try '--help'.\n",
+        "error: invalid value 'gpu' for '--device <DEVICE>': no device `gpu`; there are `auto`, `cpu`, `cuda` and `cuda:N`\n\nFor more information, try '--help'.\n",
     );
     check(
         &["info", "ftp://example.org/x"],

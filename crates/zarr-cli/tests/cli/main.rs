@@ -3,6 +3,7 @@
 mod cat;
 mod common;
 mod copy;
+mod devices;
 mod http;
 mod look;
 mod validate;
