@@ -34,6 +34,12 @@ impl CudaQueue {
         }
         refuse_overlap(source, 0..source.len(), destination, 0..destination.len())?;
         let (from, to) = (self.place(source)?, self.place(destination)?);
+        let here = Place::Device(self.device().ordinal);
+        let elsewhere = |place: Place| matches!(place, Place::Device(_)) && place != here;
+        if (elsewhere(from) && to != here) || (elsewhere(to) && from != here) {
+            let message = format!("a copy from {} to {}, neither of which is here", source.device(), destination.device());
+            return Err(BufferError::new(BufferErrorKind::Unsupported, message).on(self.device()));
+        }
         if source.is_empty() {
             return Ok(());
         }

@@ -67,6 +67,13 @@ impl Shared {
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives what the pool keeps beyond `keep` bytes back to the system, as far as it is known to be free.
+    pub(crate) fn trim_pool(&self, keep: usize) -> Result<(), CudaError> {
+        // Frees count once the host has seen them done. There is nothing in this stream but frees of idle memory.
+        self.idle.synchronize()?;
+        self.pool.trim(keep)
+    }
+
     /// Opens the pool's memory to another device, where the hardware can; copies go through the host where it cannot.
     pub(crate) fn open_pool_to(&self, other: &Context) -> Result<(), CudaError> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +177,7 @@ impl CudaDevice {
         self.shared.sweep();
         self.shared.staging.trim();
         self.shared.exportable.trim();
-        self.shared.pool.trim(keep).map_err(|error| self.error(error))
+        self.shared.trim_pool(keep).map_err(|error| self.error(error))
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -39,7 +39,7 @@ impl DeviceMemory {
         memory.address = match shared.pool.allocate(len, stream) {
             Err(error) if error.is_out_of_memory() => {
                 // What the pool keeps in pieces may do as a whole.
-                let _ = shared.pool.trim(0);
+                let _ = shared.trim_pool(0);
                 shared.pool.allocate(len, stream)
             }
             result => result,

@@ -46,7 +46,12 @@ impl Module {
         let mut raw = null_mut();
         // SAFETY: the module is alive; the name ends with a zero; the pointer is valid for this call.
         check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, entry.as_ptr()) })?;
-        Ok(Function { raw, module: Arc::clone(self), dynamic_shared: AtomicU32::new(0) })
+        let mut statically: c_int = 0;
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+        // SAFETY: the function was just found in a module that is alive; the pointer is valid for this call.
+        check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut statically, attribute, raw) })?;
+        let unasked = Function::UNASKED_SHARED.saturating_sub(statically.unsigned_abs());
+        Ok(Function { raw, module: Arc::clone(self), dynamic_shared: AtomicU32::new(unasked) })
     }
 }
 
@@ -64,7 +69,7 @@ impl Drop for Module {
 pub(crate) struct Function {
     raw: CUfunction,
     module: Arc<Module>,
-    /// The most dynamic shared memory that was asked of the driver so far.
+    /// The most dynamic shared memory that a launch may have as yet.
     dynamic_shared: AtomicU32,
 }
 
@@ -74,8 +79,8 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Dynamic shared memory that every kernel may have without asking.
-    const PLAIN_SHARED: u32 = 48 << 10;
+    /// Shared memory, static and dynamic, that every block may have without asking.
+    const UNASKED_SHARED: u32 = 48 << 10;
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.module.context
@@ -91,8 +96,7 @@ impl Function {
 
     /// Lets launches have this much dynamic shared memory.
     pub(crate) fn raise_shared(&self, bytes: u32) -> Result<(), CudaError> {
-        // The limit counts static shared memory, too: asking early does no harm.
-        if bytes <= Self::PLAIN_SHARED / 2 || bytes <= self.dynamic_shared.load(Ordering::Relaxed) {
+        if bytes <= self.dynamic_shared.load(Ordering::Relaxed) {
             return Ok(());
         }
         let _entered = self.module.context.enter()?;

@@ -4,6 +4,18 @@
 //! sends the descriptor, as JSON say, to the other process. That one calls [`open`], or takes the fields apart and opens them with any other library:
 //! the handles are those of `cudaIpcOpenMemHandle` and `cudaIpcOpenEventHandle`.
 //!
+//! From Python, with CuPy (strides are in bytes, and `first` is 0 unless one is negative):
+//!
+//! ```python
+//! runtime = cupy.cuda.runtime
+//! base = runtime.ipcOpenMemHandle(bytes.fromhex(d["memory_handle"]))
+//! event = runtime.ipcOpenEventHandle(bytes.fromhex(d["ready_event"]))
+//! runtime.streamWaitEvent(cupy.cuda.get_current_stream().ptr, event)
+//! start = base + d["offset"] + d["first"]
+//! memory = cupy.cuda.UnownedMemory(start, d["bytes"] - d["first"], owner=None)
+//! array = cupy.ndarray(d["shape"], d["dtype"], cupy.cuda.MemoryPointer(memory, 0), d["strides"])
+//! ```
+//!
 //! # Who owns what, and how long
 //!
 //! * The exporter owns the memory. [`IpcExport`] keeps memory and event alive, and must itself be kept until the other process says, by whatever
