@@ -2,7 +2,7 @@
 //!
 //! It is built where there is no GPU, carried to a machine that has one (`cargo xtask gpu-bundle`), and needs nothing there but the driver. Each
 //! crate keeps its own tests; this program lists them.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bench;
 mod test;
@@ -22,12 +22,37 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Test(test::TestArgs),
+    /// Show the CUDA devices; fails where there is none
+    Devices,
+    /// Decode one chunk on the device: whether a tool that watches this program works
+    Probe,
     Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
+    // Tests of memory between processes start this program once more.
+    zarr_buffer_cuda::testing::answer_as_child();
     match Cli::parse().command {
         Command::Test(args) => test::run(args),
+        Command::Devices => devices(),
+        Command::Probe => test::probe(),
         Command::Bench(args) => bench::run(&args),
+    }
+}
+
+fn devices() -> ExitCode {
+    match zarr_buffer_cuda::devices() {
+        Ok(found) if !found.is_empty() => {
+            found.iter().for_each(|device| println!("{device:#?}"));
+            ExitCode::SUCCESS
+        }
+        Ok(_) => {
+            println!("the driver finds no CUDA device");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            println!("no CUDA device: {error}");
+            ExitCode::FAILURE
+        }
     }
 }

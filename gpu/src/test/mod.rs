@@ -1,12 +1,24 @@
 //! `zarr-gpu test`: the tests of the crates, by name.
 
+mod arrays;
+mod codecs;
+mod data;
+
+use std::error::Error;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use zarr_buffer_api::{Device, HostDevice};
+use zarr_buffer_cuda::CudaDevice;
+use zarr_codecs_cuda::{KernelProvider, cuda_provider};
+use zarr_codecs_cuda_host::{HostOptions, host_provider};
+use zarr_conformance::Outcome;
+use zarr_conformance::device::{DeviceUnderTest, cases};
 
 /// Run the tests of the CUDA crates
 ///
-/// Without a device those that need one are listed as ignored; `ZARR_REQUIRE_GPU=1` makes that a failure.
+/// Without a device those that need one are listed as ignored; `ZARR_REQUIRE_GPU=1` makes that a failure. Names begin with what they are about: buffer, codecs, arrays.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
     /// Run only tests whose name contains this
@@ -23,42 +35,121 @@ pub(crate) struct TestArgs {
     /// Tests at a time
     #[arg(long, default_value_t = 1)]
     test_threads: usize,
+    /// Which CUDA device
+    #[arg(long, default_value_t = 0)]
+    device: i32,
+    /// Run the kernels on the CPU, where they are built for it, and leave out what is about CUDA itself
+    #[arg(long)]
+    host: bool,
+    /// Few and small inputs: for the CPU, and for sanitizers, which make everything slow
+    #[arg(long)]
+    small: bool,
 }
 
-/// A test by its name: it panics or gives a message when it fails.
-pub(crate) struct Case {
-    pub(crate) name: String,
-    pub(crate) run: Box<dyn FnOnce() -> Result<(), String> + Send>,
+/// A device and the codecs on it.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) provider: KernelProvider,
+    /// Few and small inputs are wanted.
+    pub(crate) small: bool,
+}
+
+/// What a test says when it fails.
+pub(crate) type TestResult = Result<(), Box<dyn Error + Send + Sync>>;
+
+/// A test and its name. What it gives for the name is `Some` reason where it does not apply.
+pub(crate) struct Test {
+    name: String,
+    ignored: bool,
+    run: Box<dyn FnOnce() -> TestResult + Send>,
+}
+
+impl Test {
+    pub(crate) fn new(name: impl Into<String>, run: impl FnOnce() -> TestResult + Send + 'static) -> Self {
+        Self { name: name.into(), ignored: false, run: Box::new(run) }
+    }
+
+    /// A test that is listed, and not run.
+    pub(crate) fn ignored(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ignored: true, run: Box::new(|| Ok(())) }
+    }
 }
 
 pub(crate) fn run(args: TestArgs) -> ExitCode {
-    let missing = missing_device();
     let required = std::env::var_os("ZARR_REQUIRE_GPU").is_some_and(|value| value == "1");
-    if let Some(why) = &missing {
-        eprintln!("tests that need a device are {}: {why}", if required { "failures" } else { "skipped" });
-    }
-    let mut trials = Vec::new();
-    for case in cases() {
-        let skipped = missing.clone();
-        let ignored = missing.is_some() && !required;
-        let run = move || match skipped {
-            Some(why) => Err(Failed::from(format!("ZARR_REQUIRE_GPU=1, and {why}"))),
-            None => (case.run)().map_err(Failed::from),
-        };
-        trials.push(Trial::test(case.name, run).with_ignored_flag(ignored));
-    }
     let mut arguments = Arguments::default();
     (arguments.filter, arguments.exact, arguments.skip, arguments.list) = (args.filter, args.exact, args.skip, args.list);
     arguments.test_threads = Some(args.test_threads);
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let tests = if args.host {
+        with_kernels(&Subject { device: Arc::new(HostDevice), provider: host_provider(HostOptions::default()), small: true })
+    } else {
+        match cuda(args.device, args.small) {
+            Ok(tests) => tests,
+            Err(error) => {
+                println!("no CUDA device: {error}");
+                if required {
+                    println!("ZARR_REQUIRE_GPU=1 makes that a failure");
+                    return ExitCode::FAILURE;
+                }
+                vec![Test::ignored("all, for there is no CUDA device")]
+            }
+        }
+    };
+    let trials = tests.into_iter().map(|test| {
+        let run = move || (test.run)().map_err(|error| Failed::from(error.to_string()));
+        Trial::test(test.name, run).with_ignored_flag(test.ignored)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Why there is no device; `None` when there is one.
-fn missing_device() -> Option<String> {
-    Some("no crate gives tests yet".to_owned())
+/// One chunk decoded on the device: whether tools that watch it work.
+pub(crate) fn probe() -> ExitCode {
+    let probe = || -> TestResult {
+        let device = CudaDevice::new(0)?;
+        let subject = Subject { provider: cuda_provider(&device)?, device, small: true };
+        arrays::probe(&subject)
+    };
+    match probe() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-/// Every test of every crate.
-fn cases() -> Vec<Case> {
-    Vec::new()
+/// Everything that a CUDA device must do.
+fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + Sync>> {
+    let device = CudaDevice::new(ordinal)?;
+    println!("on {:?}", device.info());
+    let subject = Subject { provider: cuda_provider(&device)?, device: Arc::clone(&device) as Arc<dyn Device>, small };
+    let mut tests = Vec::new();
+    let laws = Arc::new(DeviceUnderTest::new(Arc::clone(&device) as Arc<dyn Device>));
+    for case in cases() {
+        let laws = Arc::clone(&laws);
+        tests.push(Test::new(format!("buffer::law::{}", case.id()), move || outcome(case.run(&*laws))));
+    }
+    for test in zarr_buffer_cuda::testing::tests() {
+        let device = Arc::clone(&device);
+        tests.push(Test::new(format!("buffer::{}", test.name), move || (test.run)(&device).map_err(Into::into)));
+    }
+    tests.extend(with_kernels(&subject));
+    Ok(tests)
+}
+
+/// What the kernels must do, wherever they run.
+fn with_kernels(subject: &Subject) -> Vec<Test> {
+    let mut tests = codecs::tests(subject);
+    tests.extend(arrays::tests(subject));
+    tests
+}
+
+/// The outcome of a law as that of a test.
+pub(crate) fn outcome(outcome: Outcome) -> TestResult {
+    match outcome {
+        Outcome::Pass => Ok(()),
+        Outcome::Fail(message) => Err(message.into()),
+        other => Err(format!("{other:?}").into()),
+    }
 }

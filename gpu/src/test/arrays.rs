@@ -1,0 +1,313 @@
+//! Arrays read to a device are the arrays that the CPU reads.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use zarr_array::{Array, ArrayBuilder, ArrayError, DeviceTarget, Options, ReadSet, Selection, Tensor};
+use zarr_buffer_api::Buffer;
+use zarr_codec_api::Policy;
+use zarr_meta::{ChunkGrid, DataType, FillValue, GridAxis};
+use zarr_store::MemoryStore;
+use zarr_store_api::AnyStore;
+
+use super::data::{
+    BIG, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZSTD, codecs, data_types, elements, options, reference, selection, shard, shuffle,
+    transpose,
+};
+use super::{Subject, Test, TestResult};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+const SHAPE: [u64; 3] = [13, 9, 70];
+
+pub(super) fn tests(subject: &Subject) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for (name, chunks, chain) in layouts() {
+        let subject = subject.clone();
+        tests.push(Test::new(format!("arrays::layout::{name}"), move || layout(&subject, chunks, &chain)));
+    }
+    let all: [(&str, fn(&Subject) -> TestResult); 10] = [
+        ("data-types", every_data_type),
+        ("rectilinear", rectilinear),
+        ("missing-chunks", missing_chunks),
+        ("batch-sizes", batch_sizes),
+        ("two-queues", two_queues),
+        ("async", asynchronous),
+        ("read-set", read_set),
+        ("policies", policies),
+        ("bad-chunk", bad_chunk),
+        ("write", write),
+    ];
+    for (name, test) in all {
+        let subject = subject.clone();
+        tests.push(Test::new(format!("arrays::{name}"), move || test(&subject)));
+    }
+    tests
+}
+
+/// One zstd chunk on the device.
+pub(super) fn probe(subject: &Subject) -> TestResult {
+    let array = filled(&ArrayBuilder::new([1000], DataType::Int32).chunks([1000]), &reference_options(), 1)?;
+    agree(&array, &Selection::all(), subject, &target(subject)?)
+}
+
+fn layouts() -> Vec<(&'static str, [u64; 3], String)> {
+    let chunks = [4, 5, 30];
+    vec![
+        ("raw", chunks, LITTLE.to_owned()),
+        ("raw-big", chunks, BIG.to_owned()),
+        ("crc32c", chunks, format!("{LITTLE},{CRC}")),
+        ("zstd", chunks, format!("{LITTLE},{ZSTD}")),
+        ("zstd-checksum", chunks, format!("{LITTLE},{CHECKED}")),
+        ("zstd-fast", chunks, format!("{LITTLE},{FAST}")),
+        ("zstd-crc32c", chunks, format!("{LITTLE},{ZSTD},{CRC}")),
+        ("one-chunk", [20, 20, 100], format!("{LITTLE},{ZSTD}")),
+        ("rows", [3, 9, 70], format!("{LITTLE},{ZSTD}")),
+        ("shuffle", chunks, format!("{LITTLE},{},{ZSTD}", shuffle(4))),
+        ("transpose", chunks, format!("{},{LITTLE},{ZSTD}", transpose("[2,0,1]"))),
+        ("two-transposes", chunks, format!("{},{},{BIG}", transpose("[2,0,1]"), transpose("[1,0,2]"))),
+        ("gzip", chunks, format!("{LITTLE},{GZIP}")),
+        ("gzip-around-zstd", chunks, format!("{LITTLE},{ZSTD},{GZIP}")),
+        ("zstd-around-gzip", chunks, format!("{LITTLE},{GZIP},{ZSTD}")),
+        ("shard", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD}"), "end")),
+        ("shard-raw", [6, 4, 60], shard("[2,2,30]", LITTLE, "start")),
+        ("shard-crc32c", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD},{CRC}"), "start")),
+        ("shard-nested", [8, 8, 80], shard("[4,4,80]", &shard("[2,4,20]", &format!("{LITTLE},{ZSTD}"), "start"), "end")),
+        ("shard-compressed", [6, 4, 60], format!("{},{ZSTD}", shard("[2,2,30]", LITTLE, "end"))),
+    ]
+}
+
+/// Any selection of a layout, through staging rings of several sizes.
+fn layout(subject: &Subject, chunks: [u64; 3], chain: &str) -> TestResult {
+    let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks(chunks).codecs(codecs(&format!("[{chain}]"))?);
+    let array = filled(&builder, &reference_options(), 3)?;
+    let mut random = Random(11);
+    for staging in [2000, 20_000, 64 << 20] {
+        let target = target(subject)?.with_staging(staging);
+        agree(&array, &Selection::all(), subject, &target)?;
+        for _ in 0..if subject.small { 4 } else { 40 } {
+            agree(&array, &selection(&mut random, &SHAPE), subject, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn every_data_type(subject: &Subject) -> TestResult {
+    let target = target(subject)?;
+    for data_type in data_types() {
+        for endian in [LITTLE, BIG] {
+            let base = ArrayBuilder::new(SHAPE, data_type.clone()).chunks([4, 5, 30]);
+            let array = filled(&base.codecs(codecs(&format!("[{endian},{ZSTD}]"))?), &reference_options(), 5)?;
+            agree(&array, &Selection::all(), subject, &target)?;
+            agree(&array, &Selection::parse("::-2, 1:, 3:60:7", 3)?, subject, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn rectilinear(subject: &Subject) -> TestResult {
+    let axes = [GridAxis::edges([5, 1, 7]), GridAxis::runs([(3, 3)]), GridAxis::edges([20, 50])];
+    let axes = axes.into_iter().collect::<Option<Vec<_>>>().ok_or("edges of chunks")?;
+    let builder = ArrayBuilder::new(SHAPE, DataType::Float64).chunk_grid(ChunkGrid::Rectilinear { axes });
+    let array = filled(&builder.codecs(codecs(&format!("[{LITTLE},{ZSTD}]"))?), &reference_options(), 7)?;
+    agree(&array, &Selection::all(), subject, &target(subject)?)
+}
+
+/// Chunks that are not stored are filled on the device.
+fn missing_chunks(subject: &Subject) -> TestResult {
+    for inner in [None, Some([2, 5, 10])] {
+        let mut builder =
+            ArrayBuilder::new([20, 20, 40], DataType::Int16).fill_value(FillValue::from_bytes(12345i16.to_ne_bytes(), &DataType::Int16)?);
+        builder = match inner {
+            Some(inner) => builder.chunks(inner).shards([10, 10, 20]),
+            None => builder.chunks([10, 10, 20]),
+        };
+        let array = builder.create(AnyStore::blocking(MemoryStore::new()), "/", &reference_options())?;
+        agree(&array, &Selection::all(), subject, &target(subject)?)?;
+        array.write(&Selection::parse("3:6, 2:13, 5:25", 3)?, &elements(&DataType::Int16, 3 * 11 * 20, 1))?;
+        agree(&array, &Selection::all(), subject, &target(subject)?)?;
+        agree(&array, &Selection::parse("::3, ::-1, 1", 3)?, subject, &target(subject)?)?;
+    }
+    Ok(())
+}
+
+/// From one chunk to ten thousand in a batch, of whole shards, at any alignment.
+fn batch_sizes(subject: &Subject) -> TestResult {
+    let sizes: &[u64] = if subject.small { &[1, 2, 33, 300] } else { &[1, 2, 31, 32, 33, 1000, 10_000] };
+    for &count in sizes {
+        // Inner chunks in shards start anywhere.
+        for shards in [None, Some(count.div_ceil(3) * 77)] {
+            let mut builder = ArrayBuilder::new([count * 77 - 5], DataType::Float32).chunks([77]);
+            if let Some(shards) = shards {
+                builder = builder.shards([shards]);
+            }
+            let array = filled(&builder, &reference_options(), count)?;
+            agree(&array, &Selection::all(), subject, &target(subject)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn two_queues(subject: &Subject) -> TestResult {
+    let count = if subject.small { 20_000 } else { 3_000_000 };
+    let array = filled(&ArrayBuilder::new([count], DataType::Float32).chunks([count / 37]), &reference_options(), 2)?;
+    let array = array.with_options(&options(subject))?;
+    let expected = array.read(&Selection::all())?;
+    let expected = expected.as_bytes().ok_or("elements of fixed size")?;
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| -> TestResult {
+                    let target = target(subject)?.with_staging(1 << 20);
+                    for _ in 0..3 {
+                        same(&download(&array.read_to_device(&Selection::all(), &target)?, &target)?, expected, "on one of two queues")?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        lanes.into_iter().try_for_each(|lane| lane.join().map_err(|_| "a thread panicked")?)
+    })
+}
+
+fn asynchronous(subject: &Subject) -> TestResult {
+    let array = filled(&ArrayBuilder::new(SHAPE, DataType::Int32).chunks([2, 3, 10]).shards([4, 9, 20]), &reference_options(), 9)?;
+    let expected = array.read(&Selection::all())?;
+    let target = target(subject)?.with_staging(4000);
+    let array = array.with_options(&options(subject))?;
+    let tensor = pollster::block_on(array.read_to_device_async(&Selection::all(), &target))?;
+    same(&download(&tensor, &target)?, expected.as_bytes().unwrap_or_default(), "read by an async call")
+}
+
+fn read_set(subject: &Subject) -> TestResult {
+    let target = target(subject)?;
+    let mut set = ReadSet::new();
+    let mut expected = Vec::new();
+    for (seed, data_type) in data_types().into_iter().enumerate() {
+        let array = filled(&ArrayBuilder::new(SHAPE, data_type).chunks([4, 5, 30]), &options(subject), seed as u64)?;
+        let selection = Selection::parse(&format!("{}, :, ::2", seed % 13), 3)?;
+        expected.push(array.read(&selection)?);
+        set.push(&array, selection);
+    }
+    for (tensor, expected) in set.read_to_device(&target)?.iter().zip(expected) {
+        same(&download(tensor, &target)?, expected.as_bytes().unwrap_or_default(), "in a read set")?;
+    }
+    Ok(())
+}
+
+/// `Require` is an error where the CPU would have to help; `explain` says where the device works.
+fn policies(subject: &Subject) -> TestResult {
+    let id = subject.device.id();
+    let required = options(subject).with_policy(Policy::Require(id));
+    let zstd = filled(&ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]), &reference_options(), 1)?;
+    let on_device = zstd.with_options(&required)?;
+    if !on_device.explain().contains(&format!("on {id} by {}", zarr_codec_api::CodecProvider::name(&subject.provider))) {
+        return Err(format!("explain says nothing of {id}: {}", on_device.explain()).into());
+    }
+    let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]).codecs(codecs(&format!("[{LITTLE},{GZIP}]"))?);
+    let gzip = filled(&builder, &reference_options(), 1)?;
+    let target = target(subject)?;
+    match gzip.with_options(&required).and_then(|array| array.read_to_device(&Selection::all(), &target)) {
+        Ok(_) => Err("gzip was read, though the device was required".into()),
+        Err(_) => agree(&gzip, &Selection::all(), subject, &target),
+    }
+}
+
+/// A chunk that is damaged is named, and nothing else is wrong.
+fn bad_chunk(subject: &Subject) -> TestResult {
+    let target = target(subject)?;
+    let builder = ArrayBuilder::new([64, 64], DataType::Int32).chunks([8, 8]).codecs(codecs(&format!("[{LITTLE},{CHECKED}]"))?);
+    let array = filled(&builder, &options(subject), 1)?;
+    let whole = array.read_encoded_chunk(&[3, 5])?.ok_or("a chunk")?;
+    let mut random = Random(17);
+    for round in 0..if subject.small { 20 } else { 300 } {
+        let mut bytes = whole.to_vec();
+        match round % 3 {
+            0 => bytes.truncate(random.below(whole.len() as u64) as usize),
+            1 => (0..1 + random.below(4)).for_each(|_| {
+                let at = random.below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << random.below(8);
+            }),
+            _ => bytes.iter_mut().for_each(|byte| *byte = random.next() as u8),
+        }
+        array.write_encoded_chunk(&[3, 5], bytes.clone())?;
+        let on_cpu = array.read(&Selection::all());
+        match (on_cpu, array.read_to_device(&Selection::all(), &target)) {
+            (Ok(expected), Ok(tensor)) => same(&download(&tensor, &target)?, expected.as_bytes().unwrap_or_default(), "damaged, but good")?,
+            (Err(_), Err(error)) => named(&error)?,
+            (on_cpu, on_device) => {
+                return Err(format!("{bytes:02x?}: the CPU says {}, the device {}", verdict(&on_cpu), verdict(&on_device)).into());
+            }
+        }
+        let rest = Selection::parse("32:, :", 2)?;
+        agree(&array, &rest, subject, &target)?;
+    }
+    Ok(())
+}
+
+fn verdict<T>(result: &std::result::Result<T, ArrayError>) -> String {
+    result.as_ref().err().map_or_else(|| "good".to_owned(), ToString::to_string)
+}
+
+/// Whether an error says which chunk it is about.
+fn named(error: &ArrayError) -> TestResult {
+    let text = error.to_string();
+    if text.contains("3, 5") || text.contains("3/5") { Ok(()) } else { Err(format!("no chunk is named: {text}").into()) }
+}
+
+fn write(subject: &Subject) -> TestResult {
+    let target = target(subject)?.with_staging(5000);
+    for (_, chunks, chain) in layouts() {
+        let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks(chunks).codecs(codecs(&format!("[{chain}]"))?);
+        let array = builder.create(AnyStore::blocking(MemoryStore::new()), "/", &options(subject))?;
+        let data = elements(&DataType::Int32, SHAPE.iter().product::<u64>() as usize, 21);
+        let source = subject.device.allocate(data.len(), &*target.queue)?;
+        target.queue.copy(&Buffer::from_vec(data.clone()), &source)?;
+        array.write_from_device(&Selection::all(), &source, &target)?;
+        same(array.read(&Selection::all())?.as_bytes().unwrap_or_default(), &data, "written from the device")?;
+    }
+    Ok(())
+}
+
+fn target(subject: &Subject) -> Result<DeviceTarget> {
+    Ok(DeviceTarget::new(Arc::clone(&subject.device))?)
+}
+
+fn reference_options() -> Options {
+    Options::new(reference())
+}
+
+/// An array in memory, full of elements.
+fn filled(builder: &ArrayBuilder, options: &Options, seed: u64) -> Result<Array> {
+    let array = builder.create(AnyStore::blocking(MemoryStore::new()), "/", options)?;
+    let count = array.shape().iter().product::<u64>() as usize;
+    array.write(&Selection::all(), &elements(array.data_type(), count, seed))?;
+    Ok(array)
+}
+
+/// Whether a selection, read to the device, is what the CPU reads.
+fn agree(array: &Array, selection: &Selection, subject: &Subject, target: &DeviceTarget) -> TestResult {
+    let on_cpu = array.with_options(&reference_options())?.read(selection)?;
+    let tensor = array.with_options(&options(subject))?.read_to_device(selection, target)?;
+    if tensor.shape != on_cpu.shape {
+        return Err(format!("{selection:?}: shape {:?} and not {:?}", tensor.shape, on_cpu.shape).into());
+    }
+    same(&download(&tensor, target)?, on_cpu.as_bytes().unwrap_or_default(), &format!("{}, {selection:?}", array.data_type()))
+}
+
+fn same(found: &[u8], expected: &[u8], what: &str) -> TestResult {
+    if found.len() != expected.len() {
+        return Err(format!("{what}: {} bytes and not {}", found.len(), expected.len()).into());
+    }
+    match found.iter().zip(expected).position(|(found, expected)| found != expected) {
+        None => Ok(()),
+        Some(at) => Err(format!("{what}: byte {at} of {} is {} and not {}", found.len(), found[at], expected[at]).into()),
+    }
+}
+
+fn download(tensor: &Tensor, target: &DeviceTarget) -> Result<Vec<u8>> {
+    let staging = target.device.allocate_staging(tensor.buffer.len())?;
+    target.queue.copy(&tensor.buffer, &staging)?;
+    staging.wait()?;
+    Ok(staging.host_read()?.to_vec())
+}

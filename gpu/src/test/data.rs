@@ -1,0 +1,137 @@
+//! Codec chains, and what is stored with them.
+
+use std::error::Error;
+
+use zarr_array::{AxisSelection, Options, Selection};
+use zarr_codec_api::{Policy, Registry};
+use zarr_meta::{DataType, Extension, Json};
+
+use super::Subject;
+
+/// A generator that needs no crate: splitmix64.
+#[derive(Debug, Clone)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
+
+/// The data types whose elements have a fixed size of whole bytes.
+pub(super) fn data_types() -> Vec<DataType> {
+    use DataType::*;
+    vec![
+        Bool,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        UInt8,
+        UInt16,
+        UInt32,
+        UInt64,
+        Float16,
+        BFloat16,
+        Float32,
+        Float64,
+        Complex64,
+        Complex128,
+        Raw { bits: 24 },
+    ]
+}
+
+/// `count` elements, in the byte order of the machine: smooth, with some noise, so that codecs find matches, literals and runs.
+pub(super) fn elements(data_type: &DataType, count: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut out = Vec::new();
+    for index in 0..count {
+        let (wave, noise) = ((index as f64 * 0.01).sin(), random.below(8) as f64);
+        let value = if index % 1000 < 300 { 17.0 } else { (wave * 40.0 + noise).round() };
+        match data_type {
+            DataType::Bool => out.push(u8::from(value > 0.0)),
+            DataType::Float32 => out.extend((value as f32 / 8.0).to_ne_bytes()),
+            DataType::Float64 => out.extend((value / 8.0).to_ne_bytes()),
+            DataType::Complex64 => [value, -value].iter().for_each(|part| out.extend((*part as f32).to_ne_bytes())),
+            DataType::Complex128 => [value, -value].iter().for_each(|part| out.extend(part.to_ne_bytes())),
+            // Any bits are an element of the rest.
+            other => {
+                let size = other.fixed_size().unwrap_or(1);
+                out.extend((value as i128).to_ne_bytes().into_iter().chain(std::iter::repeat(0)).take(size));
+            }
+        }
+    }
+    out
+}
+
+/// Codecs out of the JSON list that metadata has.
+pub(super) fn codecs(json: &str) -> Result<Vec<Extension>, Box<dyn Error + Send + Sync>> {
+    let list = Json::parse(json.as_bytes())?;
+    let list = list.as_array().ok_or("codecs are a list")?;
+    list.iter().map(|codec| Ok(Extension::parse(codec)?)).collect()
+}
+
+pub(super) const LITTLE: &str = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
+pub(super) const BIG: &str = r#"{"name":"bytes","configuration":{"endian":"big"}}"#;
+pub(super) const ZSTD: &str = r#"{"name":"zstd","configuration":{"level":3,"checksum":false}}"#;
+pub(super) const CHECKED: &str = r#"{"name":"zstd","configuration":{"level":19,"checksum":true}}"#;
+pub(super) const FAST: &str = r#"{"name":"zstd","configuration":{"level":-5,"checksum":false}}"#;
+pub(super) const CRC: &str = r#"{"name":"crc32c"}"#;
+pub(super) const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
+
+pub(super) fn shuffle(size: usize) -> String {
+    format!(r#"{{"name":"numcodecs.shuffle","configuration":{{"elementsize":{size}}}}}"#)
+}
+
+pub(super) fn transpose(order: &str) -> String {
+    format!(r#"{{"name":"transpose","configuration":{{"order":{order}}}}}"#)
+}
+
+pub(super) fn shard(inner: &str, codecs: &str, location: &str) -> String {
+    format!(
+        r#"{{"name":"sharding_indexed","configuration":{{"chunk_shape":{inner},"codecs":[{codecs}],"index_codecs":[{LITTLE},{CRC}],"index_location":"{location}"}}}}"#
+    )
+}
+
+/// The codecs of the CPU.
+pub(super) fn reference() -> Registry {
+    Registry::new().with(zarr_codecs_cpu::provider())
+}
+
+/// Options that prefer the subject.
+pub(super) fn options(subject: &Subject) -> Options {
+    Options::new(reference().with(subject.provider.clone())).with_policy(Policy::Prefer(subject.device.id()))
+}
+
+/// A random selection of an array of `shape`.
+pub(super) fn selection(random: &mut Random, shape: &[u64]) -> Selection {
+    match random.below(8) {
+        0 => {
+            let count = random.below(12);
+            let axis = |len: u64, random: &mut Random| (0..count).map(|_| random.below(len) as i64).collect();
+            Selection::Points(shape.iter().map(|&len| axis(len, random)).collect())
+        }
+        1 => Selection::all(),
+        _ => Selection::axes(shape.iter().map(|&len| axis(random, len))),
+    }
+}
+
+fn axis(random: &mut Random, len: u64) -> AxisSelection {
+    let signed = |random: &mut Random| Some(random.below(2 * len + 2) as i64 - len as i64);
+    match random.below(6) {
+        0 => (random.below(len) as i64).into(),
+        1 => (..).into(),
+        2 => AxisSelection::Slice { start: signed(random), stop: signed(random), step: 1 + random.below(3) as i64 },
+        3 => AxisSelection::Slice { start: signed(random), stop: signed(random), step: -1 - random.below(3) as i64 },
+        4 => AxisSelection::List((0..random.below(6)).map(|_| random.below(len) as i64).collect()),
+        _ => AxisSelection::Mask((0..len).map(|_| random.below(3) == 0).collect()),
+    }
+}
