@@ -5,7 +5,10 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod fuzz;
 mod test;
+mod zstd_cases;
+mod zstd_golden;
 
 use std::process::ExitCode;
 
@@ -27,6 +30,8 @@ enum Command {
     /// Decode one chunk on the device: whether a tool that watches this program works
     Probe,
     Bench(bench::BenchArgs),
+    Fuzz(fuzz::FuzzArgs),
+    Suite(zstd_cases::SuiteArgs),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +42,8 @@ fn main() -> ExitCode {
         Command::Devices => devices(),
         Command::Probe => test::probe(),
         Command::Bench(args) => bench::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Suite(args) => zstd_cases::suite(&args),
     }
 }
 

@@ -109,7 +109,15 @@ impl<'a> Backward<'a> {
 
     /// The next `count` bits, zeros below the start; nothing is consumed.
     pub fn look(&self, count: u32) -> u64 {
-        (0..i64::from(count)).fold(0, |value, i| value << 1 | self.bit(self.top - 1 - i))
+        let from = self.top - i64::from(count);
+        if from < self.low as i64 * 8 || count > 56 {
+            return (0..i64::from(count)).fold(0, |value, i| value << 1 | self.bit(self.top - 1 - i));
+        }
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(self.bytes.get(from as usize / 8..).unwrap_or_default()) {
+            *to = *from;
+        }
+        u64::from_le_bytes(word) >> (from % 8) & ((1 << count) - 1)
     }
 
     /// What a 64-bit register that holds the first 8 bytes shows once all its bits are used: it starts again from the top.
