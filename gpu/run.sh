@@ -2,15 +2,16 @@
 # Runs everything on a machine with a GPU and its driver:
 #   sh run.sh [RESULTS]     logs and figures go to the folder RESULTS (results)
 #   STEPS="test bench" sh run.sh
-# The steps: devices test memcheck racecheck fuzz bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
-# FUZZ_FRAMES: frames to fuzz with (200000). SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
+# The steps: devices test suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
+# FUZZ_FRAMES: frames to fuzz with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
+# SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:-results}
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 gpu=$here/zarr-gpu
-steps=${STEPS:-devices test memcheck racecheck fuzz bench}
+steps=${STEPS:-devices test suite memcheck racecheck fuzz decode bench}
 seconds=${SANITIZE_SECONDS:-240}
 summary=$results/summary.txt
 : >"$summary"
@@ -71,14 +72,20 @@ for step in $steps; do
     test)
         step test "$gpu" test
         ;;
+    suite)
+        step suite "$gpu" suite --engine cuda
+        ;;
     memcheck | racecheck | initcheck | synccheck)
         sanitize "$step"
         ;;
     fuzz)
-        step fuzz "$gpu" fuzz --frames "${FUZZ_FRAMES:-200000}"
+        step fuzz "$gpu" fuzz --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        ;;
+    decode)
+        step decode "$gpu" decode
         ;;
     bench)
-        step bench "$gpu" bench --record "$results/bench.jsonl"
+        step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl"
         ;;
     *)
         echo "run.sh: there is no step $step"
@@ -91,8 +98,10 @@ rm -f "$results/.code"
 echo
 echo "== summary of $(cat "$here/COMMIT" 2>/dev/null)"
 cat "$summary"
-if [ -f "$results/bench.log" ]; then
-    echo
-    cat "$results/bench.log"
-fi
+for name in decode bench; do
+    if [ -f "$results/$name.log" ]; then
+        echo
+        cat "$results/$name.log"
+    fi
+done
 exit $failed

@@ -10,6 +10,8 @@ mod fuzz;
 mod gpu_bundle;
 mod interop;
 mod kernels;
+mod out_of_tree;
+mod sanitize;
 mod tool;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -26,6 +28,9 @@ tasks:
   kernels [NAME..] [--check] [--force] [--arch sm_NN] [--resources]
                                 compile the kernels with the pinned CUDA compiler, or check that they are
   gpu-bundle                    build tests and benchmarks for a machine with a GPU: target/gpu-bundle.tar.gz
+  out-of-tree                   build and test the CUDA crates as packages, outside of this workspace
+  sanitize [--frames N] [FILTER]
+                                test the kernels on the host under sanitizers
   interop [--record] [--keep]   read what other implementations write, and have them read what we write";
 
 fn main() -> ExitCode {
@@ -45,6 +50,8 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&workspace_root(), rest),
         "kernels" => kernels::run(&workspace_root(), rest),
         "gpu-bundle" if rest.is_empty() => gpu_bundle::run(&workspace_root()),
+        "out-of-tree" if rest.is_empty() => out_of_tree::run(&workspace_root()),
+        "sanitize" => sanitize::run(&workspace_root(), rest),
         "interop" => interop::run(rest),
         _ => Err(USAGE.into()),
     };

@@ -18,6 +18,8 @@ use super::{Subject, Test, TestResult};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
+type OnSubject = fn(&Subject) -> TestResult;
+
 const SHAPE: [u64; 3] = [13, 9, 70];
 
 pub(super) fn tests(subject: &Subject) -> Vec<Test> {
@@ -26,7 +28,7 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
         let subject = subject.clone();
         tests.push(Test::new(format!("arrays::layout::{name}"), move || layout(&subject, chunks, &chain)));
     }
-    let all: [(&str, fn(&Subject) -> TestResult); 10] = [
+    let all: [(&str, OnSubject); 10] = [
         ("data-types", every_data_type),
         ("rectilinear", rectilinear),
         ("missing-chunks", missing_chunks),

@@ -1,0 +1,57 @@
+//! `cargo xtask sanitize`: the kernels on the host, under the address and undefined-behaviour sanitizers.
+
+use std::path::Path;
+
+use crate::Result;
+use crate::interop::step;
+use crate::tool::cargo;
+
+/// With a target named, flags do not reach build scripts and proc macros.
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+/// The stable compiler has the address sanitizer behind `RUSTC_BOOTSTRAP`. The kernels' C++ compiler brings the other one.
+const RUSTFLAGS: &str = "-Zsanitizer=address -Clink-arg=-lubsan -Cdebuginfo=line-tables-only";
+/// What zarr-codecs-cuda-host builds its kernels with.
+const SANITIZERS: &str = "address,undefined";
+/// Random frames, compared with libzstd.
+const FRAMES: &str = "20000";
+
+pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [FILTER]
+  --frames N   random frames to decode (20000); 0 for none
+  FILTER       only tests whose name contains this";
+
+/// Builds the kernels' tests with sanitizers, and runs them; then decodes random frames.
+///
+/// # Errors
+/// When a build fails, a test fails, or a sanitizer finds something.
+pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
+    let (mut frames, mut filter) = (FRAMES, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--frames" => frames = args.next().ok_or(USAGE)?,
+            name if !name.starts_with('-') => filter = Some(name),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let sanitized = |subcommand: &str| {
+        let mut command = cargo();
+        command.current_dir(root).args([subcommand, "--release", "--target", TRIPLE, "--target-dir"]).arg(root.join("target/sanitize"));
+        command.env("RUSTFLAGS", RUSTFLAGS).env("RUSTC_BOOTSTRAP", "1").env("ZARR_KERNELS_SANITIZE", SANITIZERS);
+        // libdeflate includes one file several times, which looks like one global defined twice.
+        command.env("ASAN_OPTIONS", "detect_odr_violation=0:detect_stack_use_after_return=0");
+        command
+    };
+    let mut tests = sanitized("test");
+    tests.args(["--package", "zarr-codecs-cuda-host"]).args(filter);
+    step(&mut tests)?;
+    let mut all = sanitized("run");
+    all.args(["--package", "zarr-gpu", "--", "test", "--host"]).args(filter);
+    step(&mut all)?;
+    if filter.is_none() {
+        step(sanitized("run").args(["--package", "zarr-gpu", "--", "suite", "--engine", "host"]))?;
+    }
+    if filter.is_none() && frames != "0" {
+        step(sanitized("run").args(["--package", "zarr-gpu", "--", "fuzz", "--engine", "host", "--jobs", "2", "--frames", frames]))?;
+    }
+    Ok(())
+}
