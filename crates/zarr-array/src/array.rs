@@ -230,7 +230,13 @@ impl Array {
     /// [`ArrayError::Parameter`] when `output` is not exactly as long as the selection; the first chunk or request that fails. After an error,
     /// `output` holds anything.
     pub fn read_into(&self, selection: &Selection, output: &mut [u8]) -> Result<Vec<u64>, ArrayError> {
-        let plan = Arc::new(self.internal_plan(selection)?);
+        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
+        if let (AnyStore::Blocking(store), Some(whole)) = (&self.storage.0, self.whole_chunk(&resolved)?) {
+            check_len(whole.byte_len(), output.len())?;
+            self.read_whole(&**store, &whole, output)?;
+            return Ok(resolved.shape());
+        }
+        let plan = Arc::new(self.resolved_plan(&resolved)?);
         self.check_fixed()?;
         let layout = plan.output_layout()?;
         check_len(layout.span()?.len(), output.len())?;
@@ -250,8 +256,15 @@ impl Array {
     /// # Errors
     /// The first chunk or request that fails.
     pub fn read(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {
-        let plan = self.internal_plan(selection)?;
         let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
+        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
+        if let Some(whole) = self.whole_chunk(&resolved)? {
+            let mut output = unwritten::<u8>(whole.byte_len())?;
+            self.read_whole(&**store, &whole, &mut output)?;
+            let elements = Elements::Fixed(output);
+            return Ok(ArrayData { shape: resolved.shape(), data_type: self.data_type().clone(), elements });
+        }
+        let plan = self.resolved_plan(&resolved)?;
         let elements = if self.item_size().is_some() {
             let layout = plan.output_layout()?;
             let mut output = unwritten::<u8>(layout.span()?.len())?;

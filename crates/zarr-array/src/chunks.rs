@@ -1,7 +1,7 @@
 //! How one array's chunks are stored: levels of sharding, the codec chain of the innermost chunks, and the order of their axes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use zarr_buffer_api::Layout;
 use zarr_codec_api::{ArrayRepresentation, ByteLen, Chain, CodecError, Policy, Registry, Representation};
@@ -25,6 +25,8 @@ pub(crate) struct Chunks {
     registry: Registry,
     policy: Policy,
     bound: RwLock<HashMap<Vec<u64>, Arc<BoundChunk>>>,
+    /// The one chain of all innermost chunks, where they have one shape.
+    uniform: OnceLock<Arc<BoundChunk>>,
 }
 
 /// One level of sharding.
@@ -91,6 +93,7 @@ impl Chunks {
             registry,
             policy: policy.clone(),
             bound: RwLock::default(),
+            uniform: OnceLock::new(),
         };
         chunks.check_levels()?;
         Ok(chunks)
@@ -153,6 +156,18 @@ impl Chunks {
     /// The shape of the innermost chunks at `chunk` of the grid.
     pub(crate) fn leaf_shape(&self, chunk: &[u64]) -> Vec<u64> {
         self.shape_at(chunk, self.levels.len())
+    }
+
+    /// The codec chain for the innermost chunks at `chunk` of the grid.
+    pub(crate) fn bound_at(&self, chunk: &[u64]) -> Result<Arc<BoundChunk>, CodecError> {
+        if self.levels.is_empty() && !matches!(self.cuts.grid, ChunkGrid::Regular { .. }) {
+            return self.bound(&self.leaf_shape(chunk));
+        }
+        if let Some(bound) = self.uniform.get() {
+            return Ok(Arc::clone(bound));
+        }
+        let bound = self.bound(&self.leaf_shape(chunk))?;
+        Ok(Arc::clone(self.uniform.get_or_init(|| bound)))
     }
 
     /// The codec chain for innermost chunks of a shape.

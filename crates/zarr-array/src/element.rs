@@ -49,10 +49,16 @@ pub(crate) fn check_type<T: Element>(data_type: &DataType) -> Result<(), ArrayEr
 
 /// Reads straight into a vector of the element type.
 fn read_plain<T: Pod>(array: &Array, selection: &Selection) -> Result<Vec<T>, ArrayError> {
-    let plan = array.internal_plan(selection)?;
     let AnyStore::Blocking(store) = &array.storage.0 else {
         return from_bytes(block_on(array.read_async(selection))?);
     };
+    let resolved = selection.resolve(array.shape(), array.chunk_grid())?;
+    if let Some(whole) = array.whole_chunk(&resolved)? {
+        let mut output = unwritten::<T>(whole.byte_len() / size_of::<T>())?;
+        array.read_whole(&**store, &whole, bytemuck::cast_slice_mut(&mut output))?;
+        return Ok(output);
+    }
+    let plan = array.resolved_plan(&resolved)?;
     let layout = plan.output_layout()?;
     let mut output = unwritten::<T>(layout.len())?;
     let tiles = TileWriter::new(bytemuck::cast_slice_mut(&mut output), layout, plan.tiles())?;

@@ -36,6 +36,7 @@ mod shard_index;
 mod sharding;
 mod storage;
 mod variable;
+mod whole;
 mod write;
 
 pub use array::Array;

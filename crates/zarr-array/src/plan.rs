@@ -287,7 +287,7 @@ impl Plan {
     /// The bytes wanted of a chunk that lies at `base` of its value (`None`: it is the value): all, unless any part can be read on its own.
     fn range_of(&self, node: &ChunkNode, base: Option<&Range<u64>>) -> Result<(ByteRange, usize, bool), CodecError> {
         let whole = base.map_or(ByteRange::All, |base| ByteRange::Bounded { start: base.start, end: base.end });
-        let bound = self.chunks.bound(&self.chunks.leaf_shape(&node.chunk))?;
+        let bound = self.chunks.bound_at(&node.chunk)?;
         if !bound.verbatim {
             return Ok((whole, 0, false));
         }
@@ -324,7 +324,7 @@ impl Plan {
 
     /// The chain of a chunk, and what of it is wanted.
     pub(crate) fn bound(&self, node: &ChunkNode) -> Result<Arc<BoundChunk>, ArrayError> {
-        self.chunks.bound(&self.chunks.leaf_shape(&node.chunk)).map_err(|error| self.error(node, error))
+        self.chunks.bound_at(&node.chunk).map_err(|error| self.error(node, error))
     }
 
     pub(crate) fn leaves<'a>(&'a self, node: &ChunkNode) -> Vec<Leaf<'a>> {

@@ -212,9 +212,12 @@ impl Blocking<'_> {
         let plan = self.job.plan;
         let Some(tiles) = self.job.sink.tiles() else { return Ok(false) };
         let bound = plan.bound(&part.node)?;
+        if !bound.verbatim || part.partial {
+            return Ok(false);
+        }
         let leaves = plan.leaves(&part.node);
         let [leaf] = leaves.as_slice() else { return Ok(false) };
-        if !bound.verbatim || part.partial || !covers_in_order(&bound, leaf) {
+        if !covers_in_order(&bound, leaf) {
             return Ok(false);
         }
         if part.within.as_ref().is_some_and(|within| within.len() != bound.byte_len) {
@@ -274,26 +277,8 @@ impl Blocking<'_> {
         }
     }
 
-    /// Reads into memory that this thread reuses, where a bound on the size is known.
     fn fetch_one(&self, key: &StoreKey, range: ByteRange, bound: u64, scratch: &mut Scratch) -> Result<Option<Fetched>, ArrayError> {
-        /// A value whose bound is larger is asked for as it is.
-        const LARGEST: u64 = 256 << 20;
-        if let Ok(len) = usize::try_from(bound)
-            && (1..=LARGEST).contains(&bound)
-        {
-            let mut bytes = scratch.take_len(len);
-            match self.get_into(key, range, &mut bytes) {
-                Ok(Some(len)) => return Ok(Some(Fetched::Scratch(bytes, len))),
-                Ok(None) => {
-                    scratch.give(bytes);
-                    return Ok(None);
-                }
-                // An encoder may have made more of a chunk than the bound expects.
-                Err(error) if error.kind() == StoreErrorKind::Parameter => scratch.give(bytes),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(self.get(key, range)?.map(Fetched::Bytes))
+        fetch_bounded(bound, scratch, |bytes| self.get_into(key, range, bytes), || self.get(key, range))
     }
 
     fn decode_all<'b>(&self, parts: &[ChunkPart], bytes: impl Fn(&ChunkPart) -> Option<&'b [u8]> + Sync) -> Result<(), ArrayError> {
@@ -310,8 +295,35 @@ impl Blocking<'_> {
     }
 }
 
+/// Reads into memory that this thread reuses, where a bound on the size is known.
+pub(crate) fn fetch_bounded(
+    bound: u64,
+    scratch: &mut Scratch,
+    get_into: impl FnOnce(&mut [u8]) -> Result<Option<usize>, StoreError>,
+    get: impl FnOnce() -> Result<Option<Bytes>, StoreError>,
+) -> Result<Option<Fetched>, ArrayError> {
+    /// A value whose bound is larger is asked for as it is.
+    const LARGEST: u64 = 256 << 20;
+    if let Ok(len) = usize::try_from(bound)
+        && (1..=LARGEST).contains(&bound)
+    {
+        let mut bytes = scratch.take_len(len);
+        match get_into(&mut bytes) {
+            Ok(Some(len)) => return Ok(Some(Fetched::Scratch(bytes, len))),
+            Ok(None) => {
+                scratch.give(bytes);
+                return Ok(None);
+            }
+            // An encoder may have made more of a chunk than the bound expects.
+            Err(error) if error.kind() == StoreErrorKind::Parameter => scratch.give(bytes),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(get()?.map(Fetched::Bytes))
+}
+
 /// Bytes of a value, in memory that is to be given back, or as the store had them.
-enum Fetched {
+pub(crate) enum Fetched {
     Scratch(Vec<u8>, usize),
     Bytes(Bytes),
 }

@@ -335,7 +335,7 @@ impl Encoder<'_> {
 
     /// Encodes an innermost chunk into the empty `encoded`; `false`: it holds only the fill value and is not stored.
     fn leaf(&self, node: &ChunkNode, old: Option<&[u8]>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<bool, CodecError> {
-        let bound = self.plan.chunks.bound(&self.plan.chunks.leaf_shape(&node.chunk))?;
+        let bound = self.plan.chunks.bound_at(&node.chunk)?;
         let leaves = self.plan.leaves(node);
         match self.data {
             Data::Fixed(data) => self.fixed(&bound, &leaves, data, old, encoded, scratch),

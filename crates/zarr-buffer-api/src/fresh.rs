@@ -78,9 +78,14 @@ const CAN_SETTLE: bool = cfg!(all(any(target_arch = "x86_64", target_arch = "aar
 unsafe fn settle(start: *mut u8, len: usize) {
     /// Of the smallest pages of these processors.
     const PAGE: usize = 4096;
+    /// Bytes of these processors' cache lines.
+    const LINE: usize = 64;
+    // In the middle of the first page, then at the start of each.
     let to_next_page = PAGE - start as usize % PAGE;
-    for at in std::iter::once(0).chain((to_next_page..).step_by(PAGE)).take_while(|&at| at < len) {
-        let byte = start.wrapping_add(at);
+    for (page, at) in std::iter::once(0).chain((to_next_page..).step_by(PAGE)).take_while(|&at| at < len).enumerate() {
+        // Another line in each page: the first lines of all pages compete for the same place in caches.
+        let line = if page == 0 { 0 } else { page * LINE % PAGE };
+        let byte = start.wrapping_add((at + line).min(len - 1));
         // SAFETY: one of the `len` bytes.
         unsafe { byte.write_volatile(0) };
     }

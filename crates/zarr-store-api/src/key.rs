@@ -105,7 +105,8 @@ impl StorePrefix {
     /// [`StoreErrorKind::InvalidKey`] if the name is not a valid key.
     pub fn key(&self, name: &str) -> Result<StoreKey, StoreError> {
         match check_segments(name) {
-            Ok(()) => Ok(StoreKey(format!("{}{name}", self.0))),
+            // Once for each chunk: without the machinery of formatting.
+            Ok(()) => Ok(StoreKey([self.as_str(), name].concat())),
             Err(why) => Err(invalid("key", &format!("{}{name}", self.0), why)),
         }
     }
