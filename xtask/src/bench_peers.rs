@@ -1,6 +1,6 @@
 //! Measures this project beside zarrs and tensorstore: see `benches/peers/run.py`, which does the measuring.
 //!
-//! This builds the drivers, makes the Python environment and the data (some 9 GB below `target/`), and runs it.
+//! This builds the drivers, makes the Python environment and the data (some 17 GB below `target/`), and runs it.
 
 use std::path::Path;
 use std::process::Command;
