@@ -19,7 +19,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         return Err("gpu-bundle: the bundle is for x86-64 Linux, and made there".into());
     }
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    crate::interop::step(cargo().current_dir(root).args(["build", "--release", "--package", "zarr-gpu"]))?;
+    let commit = output(Command::new("git").current_dir(root).args(["describe", "--always", "--dirty", "--abbrev=12"]));
+    let commit = commit.unwrap_or_else(|_| "unknown\n".to_owned());
+    // Records name it.
+    let mut build = cargo();
+    build.current_dir(root).args(["build", "--release", "--package", "zarr-gpu"]).env("ZARR_COMMIT", commit.trim());
+    crate::interop::step(&mut build)?;
     let folder = target.join("gpu-bundle");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -27,8 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     fs::create_dir_all(&folder)?;
     output(Command::new("strip").arg("-o").arg(folder.join("zarr-gpu")).arg(target.join("release/zarr-gpu")))?;
     fs::copy(root.join("gpu/run.sh"), folder.join("run.sh"))?;
-    let commit = output(Command::new("git").current_dir(root).args(["describe", "--always", "--dirty", "--abbrev=12"]));
-    fs::write(folder.join("COMMIT"), commit.unwrap_or_else(|_| "unknown\n".to_owned()))?;
+    fs::write(folder.join("COMMIT"), commit)?;
     let bundle = target.join("gpu-bundle.tar.gz");
     // Neither times nor owners: the same contents are the same bundle.
     output(
