@@ -28,7 +28,7 @@ pub(super) fn random(rng: &Rng, fault: Option<Fault>) -> Frame {
         header.window = rng.below(12) as u8;
     }
     let mut builder = Builder::new(rng, fault, header.block_max() as usize);
-    let count = 1 + rng.small(4);
+    let count = if rng.chance(3) { rng.range(10, 60) } else { 1 + rng.small(4) };
     let at = rng.below(count);
     for i in 0..count {
         builder.block(i == at, i + 1 == count && fault != Some(Fault::NoLastBlock));

@@ -165,7 +165,7 @@ impl Builder<'_> {
             12..19 => self.rng.range(1, 50),
             _ => self.rng.range(100, 400),
         };
-        let mut room = self.block_max.saturating_sub(literals).min(if self.rng.chance(4) || free { 131_072 } else { 6000 });
+        let mut room = self.block_max.saturating_sub(literals).min(if self.rng.chance(12) || free { 131_072 } else { 6000 });
         if self.wants(Fault::BlockOutput) {
             return self.filling_list(literals);
         }
@@ -197,7 +197,7 @@ impl Builder<'_> {
         if fitting.is_empty() {
             return None;
         }
-        let code = if self.rng.chance(70) { fitting[self.rng.small(fitting.len() - 1)] } else { self.rng.pick(&fitting) };
+        let code = if self.rng.chance(60) { fitting[self.rng.small(fitting.len() - 1)] } else { self.rng.pick(&fitting) };
         let widest = ((1u64 << kind.bits(code)) - 1).min(most as u64 - kind.base(code)) as usize;
         let extra = if self.rng.chance(60) { self.rng.small(widest) } else { self.rng.range(0, widest) };
         Some(kind.base(code) + extra as u64)
