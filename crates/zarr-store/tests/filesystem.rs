@@ -48,6 +48,42 @@ fn temporary_names_are_no_keys_and_are_swept() {
 }
 
 #[test]
+fn a_reader_stays_with_the_value_that_it_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    store.set(&key("a"), "old value".into()).unwrap();
+    let (reader, absent) = (store.reader(&key("a")).unwrap(), store.reader(&key("b")).unwrap());
+    store.set(&key("a"), "new".into()).unwrap();
+    store.set(&key("b"), "new".into()).unwrap();
+    let mut bytes = [0; 4];
+    assert_eq!(reader.get_into(ByteRange::from(4..8), &mut bytes).unwrap(), Some(4));
+    assert_eq!((&bytes, reader.get(ByteRange::Suffix(5)).unwrap().as_deref()), (b"valu", Some(&b"value"[..])));
+    assert_eq!(reader.get_ranges(&[ByteRange::All, ByteRange::from(0..3)]).unwrap().unwrap(), ["old value", "old"]);
+    assert_eq!(reader.get_into(ByteRange::All, &mut bytes).unwrap_err().kind(), StoreErrorKind::Parameter);
+    assert_eq!(absent.get(ByteRange::All).unwrap(), None);
+    assert_eq!(store.reader(&key("a")).unwrap().get(ByteRange::All).unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+#[test]
+fn a_value_is_made_piece_by_piece() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    for (len, piece) in [(100, 40), (100, 100), (100, 0), (7, 40), (0, 40), (0, 0)] {
+        let mut lengths = Vec::new();
+        let mut make = |at: u64, piece: &mut [u8]| {
+            assert_eq!(at as usize, lengths.iter().sum::<usize>());
+            piece.iter_mut().zip(at as u8..).for_each(|(byte, value)| *byte = value);
+            lengths.push(piece.len());
+        };
+        store.set_pieces(&key("a/b"), len, &mut vec![0; piece], &mut make).unwrap();
+        assert!(lengths.iter().all(|&length| piece == 0 || length <= piece), "{lengths:?}");
+        let expected: Vec<u8> = (0..len as u8).collect();
+        assert_eq!(store.get(&key("a/b"), ByteRange::All).unwrap().unwrap(), expected);
+    }
+    assert_eq!(listed(&store), ["a/b"]);
+}
+
+#[test]
 fn pieces_come_in_order_and_from_one_value() {
     let dir = tempfile::tempdir().unwrap();
     let store = FilesystemStore::new(dir.path()).unwrap();

@@ -42,6 +42,32 @@ fn a_cold_box_in_one_shard_costs_two_requests() {
 }
 
 #[test]
+fn one_whole_chunk_costs_one_request_and_says_what_is_wrong() {
+    let (store, metrics) = Metrics::any(AnyStore::blocking(MemoryStore::new()));
+    let array = ArrayBuilder::new([9, 8], DataType::UInt16).chunks([4, 8]).create(store.clone(), "/", &options()).unwrap();
+    let values: Vec<u16> = (1..=72).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    metrics.reset();
+    for (text, range) in [("4:8, :", 32..64), ("0:4, 0:8", 0..32), ("8:, :", 64..72), ("3:7, :", 24..56)] {
+        let selection = Selection::parse(text, 2).unwrap();
+        assert_eq!(array.read_elements::<u16>(&selection).unwrap(), values[range.clone()], "{text}");
+        let mut bytes = vec![0; range.len() * 2];
+        assert_eq!(array.read_into(&selection, &mut bytes).unwrap(), [range.len() as u64 / 8, 8]);
+        assert_eq!(array.read(&selection).unwrap().as_bytes(), Some(&bytes[..]));
+    }
+    assert_eq!(metrics.reset().requests(), 3 * (1 + 1 + 1 + 2));
+
+    array.erase_chunk(&[1, 0]).unwrap();
+    assert_eq!(array.read_elements::<u16>(&Selection::parse("4:8, :", 2).unwrap()).unwrap(), [0; 32]);
+    array.write_encoded_chunk(&[1, 0], vec![1, 2, 3]).unwrap();
+    for error in
+        [array.read(&Selection::parse("4:8, :", 2).unwrap()).unwrap_err(), array.read(&Selection::parse("3:8, :", 2).unwrap()).unwrap_err()]
+    {
+        assert!(matches!(&error, ArrayError::Chunk { chunk, .. } if chunk == &[1, 0]), "{error}");
+    }
+}
+
+#[test]
 fn shrinking_and_growing_leaves_no_stale_elements() {
     for builder in [
         ArrayBuilder::new([10, 10], DataType::Int32).chunks([4, 3]),
