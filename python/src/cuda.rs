@@ -92,7 +92,8 @@ impl Gpu {
                 Ok(queue) => enqueue(&*queue, &[], &[buffer], || Ok(())),
                 Err(error) => Err(error),
             },
-            Consumer::Apart => self.synchronize(),
+            // Without Python's lock, which work of the consumer on the host may need; Python may be gone.
+            Consumer::Apart => Python::try_attach(|py| py.detach(|| self.synchronize())).unwrap_or_else(|| self.synchronize()),
         };
         // There is nobody to tell. A context that refuses this is lost, and with it the work.
         let _: Result<(), BufferError> = noted;

@@ -286,10 +286,12 @@ impl Tensor {
         };
         self.address_known.store(true, Ordering::Relaxed);
         let fields = self.interface(py, &type_string)?;
-        // The stream that the consumer must wait for, while there is something to wait for.
-        match self.buffer.is_idle()? {
-            true => fields.set_item("stream", py.None())?,
-            false => fields.set_item("stream", gpu.queue.stream().addr())?,
+        // Not all consumers look at the stream. Those that do not work on the default stream, as a rule: it is made to wait.
+        if self.buffer.is_idle()? {
+            fields.set_item("stream", py.None())?;
+        } else {
+            gpu.order_before(&self.buffer, 1)?;
+            fields.set_item("stream", 1)?;
         }
         Ok(fields)
     }

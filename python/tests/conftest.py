@@ -14,6 +14,9 @@ import pytest
 
 import zarrgpu
 
+# Else JAX takes most of the memory, and the other libraries fail.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 REQUIRE_GPU = os.environ.get("ZARR_REQUIRE_GPU") == "1"
 
 TYPES = {

@@ -1,19 +1,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from types import EllipsisType
-from typing import Any, Literal, Protocol, SupportsIndex, TypedDict
+from typing import Any, Literal, Protocol, SupportsIndex, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
+__all__ = ["Array", "Group", "Tensor", "__version__", "devices", "open", "open_ipc"]
+
 __version__: str
 
-BasicIndex = SupportsIndex | slice | EllipsisType
-ProductIndex = BasicIndex | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
-Selection = ProductIndex | tuple[ProductIndex, ...] | str | None
-Policy = Literal["prefer", "require", "host"]
+_BasicIndex = SupportsIndex | slice | EllipsisType
+_ProductIndex = _BasicIndex | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
+_Selection = _ProductIndex | tuple[_ProductIndex, ...] | str | None
+_Policy = Literal["prefer", "require", "host"]
 
-class SupportsDlpack(Protocol):
+class _SupportsDlpack(Protocol):
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
@@ -21,14 +23,14 @@ class _DeviceName(TypedDict):
     id: str
     name: str
 
-class DeviceInfo(_DeviceName, total=False):
+class _DeviceInfo(_DeviceName, total=False):
     memory: int
     compute_capability: tuple[int, int]
     multiprocessors: int
     uuid: str
     driver: tuple[int, int]
 
-def devices() -> list[DeviceInfo]:
+def devices() -> list[_DeviceInfo]:
     """The devices that `read(device=...)` takes; without a driver, the host alone."""
 
 def open(
@@ -44,6 +46,7 @@ def open(
 def open_ipc(descriptor: dict[str, Any]) -> Tensor:
     """Opens the tensor of another process, described by `Tensor.ipc_descriptor()`."""
 
+@final
 class Array:
     """An array in a store."""
 
@@ -75,23 +78,24 @@ class Array:
     def fill_value(self) -> Any: ...
     @property
     def zarr_format(self) -> int: ...
-    def explain(self, device: str = "cpu", *, policy: Policy = "prefer") -> str:
+    def explain(self, device: str = "cpu", *, policy: _Policy = "prefer") -> str:
         """Which implementation decodes what, and where bytes cross to the device."""
     def read(
         self,
-        selection: Selection = None,
+        selection: _Selection = None,
         *,
         device: str | None = None,
-        out: Tensor | SupportsDlpack | None = None,
+        out: Tensor | _SupportsDlpack | None = None,
         stream: Any = None,
-        policy: Policy = "prefer",
+        policy: _Policy = "prefer",
         ipc: bool = False,
     ) -> Tensor:
         """Reads to a device: a `Tensor`, whose elements are known to be good."""
-    def __getitem__(self, index: BasicIndex | tuple[BasicIndex, ...]) -> Any: ...
+    def __getitem__(self, index: _BasicIndex | tuple[_BasicIndex, ...], /) -> Any: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __len__(self) -> int: ...
 
+@final
 class Group:
     """A group of arrays and groups: iterating gives names."""
 
@@ -103,8 +107,8 @@ class Group:
     def attrs(self) -> dict[str, Any]: ...
     @property
     def zarr_format(self) -> int: ...
-    def __getitem__(self, name: str) -> Array | Group: ...
-    def __contains__(self, name: str) -> bool: ...
+    def __getitem__(self, name: str, /) -> Array | Group: ...
+    def __contains__(self, name: str, /) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def keys(self) -> list[str]: ...
@@ -113,6 +117,7 @@ class Group:
     def arrays(self) -> list[tuple[str, Array]]: ...
     def groups(self) -> list[tuple[str, Group]]: ...
 
+@final
 class Tensor:
     """Elements on a device, in C order without gaps."""
 
