@@ -57,6 +57,26 @@ def test_values(store: Path, gpu: str, name: str, policy: str) -> None:
         np.asarray(tensor)
 
 
+@pytest.mark.parametrize("name", ["north_america.zarr", "sea_surface.zarr"])
+def test_the_sample_data(gpu: str, name: str) -> None:
+    group = zarrgpu.open(Path(__file__).parents[2] / "examples" / "data" / name)
+    for array in (node for _, node in group.arrays()):
+        try:
+            expected = array.read().numpy()
+        except zarrgpu.UnsupportedError:
+            continue
+        found = array.read(device=gpu).numpy()
+        assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes(), array
+
+
+def test_shards_of_zstd_are_decoded_on_the_device(gpu: str) -> None:
+    array = zarrgpu.open(Path(__file__).parents[2] / "examples" / "data" / "north_america.zarr" / "air_temperature")
+    assert "cuda" in array.explain(gpu)
+    for selection in ("...", "5:200:7, 3, ::2"):
+        found = array.read(selection, device=gpu, policy="require").numpy()
+        assert found.tobytes() == array.read(selection).numpy().tobytes()
+
+
 @pytest.mark.parametrize("selection", ["3", "::-2, 1:20:3", "5:30, :, [4, 0]", "10:10", "-1, -1, -1"])
 def test_parts(array: zarrgpu.Array, gpu: str, selection: str) -> None:
     assert np.array_equal(array.read(selection, device=gpu).numpy(), array.read(selection).numpy())
