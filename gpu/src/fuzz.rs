@@ -460,3 +460,42 @@ fn save(folder: &Path, target: &Target, queue: &dyn Queue, oracle: &mut Oracle, 
     std::fs::write(folder.join(format!("{seed}-{}-small.zst", chunk.size)), &small)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zarr_conformance::toy::{OpaqueDevice, UnifiedDevice};
+
+    /// The toy devices decode with libzstd: everything here must agree with it.
+    fn agrees(target: &Target) -> Result<()> {
+        let queue = target.device.create_queue()?;
+        let (mut generator, mut oracle) = (Generator::default(), Oracle::default());
+        let chunks: Vec<Chunk> = (0..600).map(|seed| generator.chunk(seed)).filter(|chunk| !chunk.bytes.is_empty()).collect();
+        for (i, batch) in chunks.chunks(50).enumerate() {
+            let slots: Vec<(&[u8], usize)> = batch.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
+            let placing = if i % 2 == 0 { Placing::Apart } else { Placing::Packed };
+            let verdicts = decode(target, &*queue, &slots, placing, Some(1 << 12))?;
+            assert_eq!(verdicts.len(), batch.len());
+            for (chunk, verdict) in batch.iter().zip(verdicts) {
+                assert_eq!(verdict.ok(), oracle.decode(&chunk.bytes, chunk.size).ok(), "{chunk:?}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_opaque_device_is_driven_without_misuse() -> Result<()> {
+        let device = OpaqueDevice::new(0);
+        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone() })?;
+        device.assert_clean();
+        Ok(())
+    }
+
+    #[test]
+    fn a_unified_device_is_driven_without_misuse() -> Result<()> {
+        let device = UnifiedDevice::new(0);
+        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone() })?;
+        device.assert_clean();
+        Ok(())
+    }
+}
