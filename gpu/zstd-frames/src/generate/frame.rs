@@ -121,7 +121,7 @@ fn header_fault(header: &mut Header, fault: Option<Fault>, rng: &Rng) -> bool {
                 0 => header.content.wrapping_sub(1),
                 1 => rng.next(),
                 2 => rng.pick(&[0, 255, 256, u64::MAX, u64::MAX - 1, 1 << 32]),
-                _ => header.content + 1 + rng.small(300) as u64,
+                _ => header.content.wrapping_add(1 + rng.small(300) as u64),
             };
         }
         Some(
