@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use zarr_codec_api::{CodecError, Target};
 use zarr_meta::ChunkGrid;
-use zarr_store_api::{ByteRange, Store, StoreErrorKind};
+use zarr_store_api::{ByteRange, Store, StoreErrorKind, StoreKey};
 
 use crate::chunks::BoundChunk;
 use crate::pool::with_scratch;
@@ -56,18 +57,24 @@ impl Array {
         let fail = |source| ArrayError::Chunk { key: key.clone(), chunk: chunk.clone(), source };
         let fill = self.chunks.fill_bytes();
         if bound.verbatim {
-            let wrong = |found| Err(fail(CodecError::size("bytes", bound.byte_len, found)));
-            return match store.get_into(&key, ByteRange::All, output) {
-                Ok(Some(len)) if len == bound.byte_len => Ok(()),
-                Ok(Some(len)) => wrong(len),
-                Ok(None) => {
+            let wrong = |found: u64| fail(CodecError::size("bytes", bound.byte_len, usize::try_from(found).unwrap_or(usize::MAX)));
+            let found = match self.read_shared(store, &key, output)? {
+                Some(found) => found,
+                None => match store.get_into(&key, ByteRange::All, output) {
+                    Ok(Some(len)) => Found::Bytes(len as u64),
+                    Ok(None) => Found::Nothing,
+                    Err(error) if error.kind() == StoreErrorKind::Parameter => Found::Other,
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            return match found {
+                Found::Bytes(len) if len == bound.byte_len as u64 => Ok(()),
+                Found::Bytes(len) => Err(wrong(len)),
+                Found::Other => Err(wrong(store.size(&key)?.unwrap_or(0))),
+                Found::Nothing => {
                     fill_all(output, fill);
                     Ok(())
                 }
-                Err(error) if error.kind() == StoreErrorKind::Parameter => {
-                    wrong(usize::try_from(store.size(&key)?.unwrap_or(0)).unwrap_or(usize::MAX))
-                }
-                Err(error) => Err(error.into()),
             };
         }
         with_scratch(|scratch| {
@@ -84,4 +91,47 @@ impl Array {
             decoded
         })
     }
+
+    /// Reads a large value into `output` by the threads of the pool, each a part; `None` where that is not faster.
+    fn read_shared(&self, store: &dyn Store, key: &StoreKey, output: &mut [u8]) -> Result<Option<Found>, ArrayError> {
+        /// A thread's copy of less takes no longer than waking another thread.
+        const SHARE: usize = 4 << 20;
+        const PART: usize = 1 << 20;
+        if output.len() < SHARE {
+            return Ok(None);
+        }
+        let value = store.reader(key)?;
+        if !value.is_parallel() {
+            return Ok(None);
+        }
+        let last = output.len().div_ceil(PART) - 1;
+        let read = |(index, part): (usize, &mut [u8])| {
+            let (start, wanted) = ((index * PART) as u64, part.len() as u64);
+            // What lies behind the last part makes the value too long.
+            let range = if index == last { ByteRange::From(start) } else { ByteRange::Bounded { start, end: start + wanted } };
+            match value.get_into(range, part) {
+                Ok(Some(len)) if len as u64 == wanted => Ok(()),
+                Ok(Some(_)) => Err(Ok(Found::Other)),
+                Ok(None) => Err(Ok(Found::Nothing)),
+                Err(error) if matches!(error.kind(), StoreErrorKind::Parameter | StoreErrorKind::OutOfRange) => Err(Ok(Found::Other)),
+                Err(error) => Err(Err(error)),
+            }
+        };
+        let len = output.len() as u64;
+        match self.options().pool.run(|| output.par_chunks_mut(PART).enumerate().try_for_each(read)) {
+            Ok(()) => Ok(Some(Found::Bytes(len))),
+            Err(Ok(found)) => Ok(Some(found)),
+            Err(Err(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// What was read of a value.
+enum Found {
+    /// So many bytes: all.
+    Bytes(u64),
+    /// Fewer or more bytes than expected.
+    Other,
+    /// There is no such value.
+    Nothing,
 }

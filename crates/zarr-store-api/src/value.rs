@@ -41,6 +41,12 @@ pub trait ValueReader: fmt::Debug + Send + Sync {
     ///
     /// As [`ReadableStore::get_pieces`].
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError>;
+
+    /// Whether a large range is read faster by several threads, each a part of it. Not where a part costs as much as the whole, as of a value that is
+    /// compressed, nor where calls wait for each other.
+    fn is_parallel(&self) -> bool {
+        false
+    }
 }
 
 /// Asks the store at each call.

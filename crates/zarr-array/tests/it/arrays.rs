@@ -68,6 +68,26 @@ fn one_whole_chunk_costs_one_request_and_says_what_is_wrong() {
 }
 
 #[test]
+fn a_large_raw_chunk_is_read_by_several_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap());
+    let len = (5 << 20) + 123;
+    let array =
+        ArrayBuilder::new([2 * len], DataType::UInt8).chunks([len]).codecs(codecs(r#"["bytes"]"#)).create(store, "/", &options()).unwrap();
+    let values: Vec<u8> = (0..2 * len).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    array.write(&Selection::all(), &values).unwrap();
+    let second = Selection::ranges(std::iter::once(len..2 * len));
+    assert!(array.read(&second).unwrap().as_bytes() == Some(&values[len as usize..]));
+    for wrong in [len - 1, len + 1, 1 << 20, 3, 0] {
+        array.write_encoded_chunk(&[1], values[..wrong as usize].to_vec()).unwrap();
+        let error = array.read(&second).unwrap_err().to_string();
+        assert!(error.contains(&wrong.to_string()), "{error}");
+    }
+    array.erase_chunk(&[1]).unwrap();
+    assert!(array.read(&second).unwrap().as_bytes().unwrap().iter().all(|&byte| byte == 0));
+}
+
+#[test]
 fn shrinking_and_growing_leaves_no_stale_elements() {
     for builder in [
         ArrayBuilder::new([10, 10], DataType::Int32).chunks([4, 3]),

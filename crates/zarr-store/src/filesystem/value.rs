@@ -81,4 +81,7 @@ impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K
         }
         Ok(Some(bounds.end - bounds.start))
     }
+    fn is_parallel(&self) -> bool {
+        true
+    }
 }

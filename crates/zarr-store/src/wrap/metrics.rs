@@ -326,6 +326,10 @@ impl ValueReader for Counted<'_> {
         let result = self.inner.get_pieces(range, piece, each);
         self.counters.count(StoreMethod::GetPieces, 1, result, |read| usize::try_from(read.unwrap_or(0)).unwrap_or(usize::MAX))
     }
+
+    fn is_parallel(&self) -> bool {
+        self.inner.is_parallel()
+    }
 }
 
 impl<S: Store> Metrics<S> {
