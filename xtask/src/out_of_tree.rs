@@ -4,9 +4,10 @@
 //! their packages too. Nothing there sees this workspace: what a package lacks, or names by a path, is found out.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs, process};
+use std::{env, fs};
 
 use serde::Deserialize;
 
@@ -41,22 +42,29 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     if let Some(missing) = OUTSIDE.into_iter().find(|name| version(name).is_none()) {
         return Err(format!("out-of-tree: there is no crate {missing}").into());
     }
-    // The laws are a dependency of tests; they come along.
+    // The laws are a dependency of tests; they come along. Without a lock file nobody asks a registry for what is not published.
     let inside: Vec<&str> = CONTRACTS.into_iter().chain([LAWS]).collect();
 
     let mut package = cargo();
-    package.current_dir(root).args(["package", "--quiet", "--no-verify", "--allow-dirty"]);
+    package.current_dir(root).args(["package", "--quiet", "--no-verify", "--allow-dirty", "--exclude-lockfile"]);
     for name in inside.iter().chain(&OUTSIDE) {
         package.args(["--package", name]);
     }
     step(&mut package)?;
 
-    let place = Place(env::temp_dir().join(format!("zarr-out-of-tree-{}", process::id())));
+    // The same place each time, so that crates from outside are built once; other work trees have others.
+    let mut hasher = DefaultHasher::new();
+    root.hash(&mut hasher);
+    let place = Place(env::temp_dir().join(format!("zarr-out-of-tree-{:016x}", hasher.finish())));
+    if place.0.exists() {
+        fs::remove_dir_all(&place.0)?;
+    }
     fs::create_dir_all(&place.0)?;
     for name in inside.iter().chain(&OUTSIDE) {
         let file = format!("{name}-{}.crate", version(name).unwrap_or_default());
         let packed = metadata.target_directory.join("package").join(&file);
-        output(Command::new("tar").arg("-xzf").arg(packed).arg("-C").arg(&place.0))?;
+        // Packed files are of one old time, which would hide what changed.
+        output(Command::new("tar").arg("-xmzf").arg(packed).arg("-C").arg(&place.0))?;
         fs::rename(place.0.join(file.trim_end_matches(".crate")), place.0.join(name))?;
     }
     fs::write(place.0.join("Cargo.toml"), workspace(&inside))?;

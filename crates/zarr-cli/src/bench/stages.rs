@@ -131,3 +131,32 @@ fn from_memory(array: &Array, pieces: &[Selection], wanted: &[Piece], place: &Pl
     read(&copy, pieces, place, &mut output)?;
     Ok(Times::of(runs, || read(&copy, pieces, place, &mut output))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use zarr::{ArrayBuilder, DataType, DeviceTarget, Policy};
+    use zarr_conformance::toy::OpaqueDevice;
+
+    use super::*;
+    use crate::args::Global;
+
+    #[test]
+    fn every_stage_on_a_device_takes_its_time() {
+        let global = Global { quiet: true, json: false, threads: None, settings: Vec::new() };
+        let context = Context::new(&global, &[]).unwrap_or_else(|failure| panic!("{}", failure.line()));
+        let toy = OpaqueDevice::new(0);
+        let mut options = context.options().with_policy(Policy::Prefer(zarr::buffer_api::Device::id(&*toy)));
+        options.registry = options.registry.with(toy.provider());
+        let store = AnyStore::blocking(Arc::new(MemoryStore::new()));
+        let array = ArrayBuilder::new([100, 40], DataType::Int32).chunks([7, 40]).create(store, "/", &options).unwrap();
+        array.write_elements::<i32>(&Selection::parse(":90, :", 2).unwrap(), &(0..3600).collect::<Vec<_>>()).unwrap();
+        let place = Place { options, target: Some(DeviceTarget::new(toy).unwrap()) };
+        let pieces = [Selection::parse("::2, 3:", 2).unwrap()];
+        let measured = stages(&array, &pieces, &place, 3, &context).unwrap_or_else(|failure| panic!("{}", failure.line()));
+        let names: Vec<&str> = measured.stages.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["fetch", "upload", "decode", "scatter"]);
+        assert!(measured.stages.iter().all(|(_, times)| times.len() == 3 && !times.median().is_zero()));
+        let wanted: u64 = (0..13).map(|chunk| array.stored_chunk_size(&[chunk, 0]).unwrap().unwrap()).sum();
+        assert_eq!(measured.fetched, wanted, "13 of 15 chunks were written");
+    }
+}
