@@ -75,6 +75,7 @@ entry_points! {
     ZstdResolve => zstd_resolve,
     ZstdCopy => zstd_copy,
     ZstdExecute => zstd_execute,
+    ZstdExecuteWide => zstd_execute_wide,
     ZstdChecksum => zstd_checksum,
     ZstdSerial => zstd_serial,
     ZstdFinish => zstd_finish,
@@ -94,8 +95,8 @@ unsafe impl Engine for HostEngine {
         self.options.multiprocessors
     }
 
-    fn preferred_threads(&self) -> u32 {
-        256
+    fn has_registers(&self) -> bool {
+        false
     }
 
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError> {

@@ -51,6 +51,12 @@ DEVICE u32 warp_match(u32 value) { return __match_any_sync(~0u, value); }
 DEVICE u32 warp_sum(u32 value) { return __reduce_add_sync(~0u, value); }
 DEVICE u32 warp_shuffle_up(u32 value, u32 delta) { return __shfl_up_sync(~0u, value, delta); }
 
+// Copies 16 bytes, aligned, from memory to shared memory while the thread goes on. They are there once it has waited for all it asked for.
+DEVICE void copy_later(u8* to_shared, const u8* from) {
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to_shared)), "l"(from) : "memory");
+}
+DEVICE void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 DEVICE u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
 DEVICE void atomic_min(u32* at, u32 value) { atomicMin(at, value); }
 DEVICE void atomic_or(u32* at, u32 value) { atomicOr(at, value); }
@@ -59,6 +65,12 @@ DEVICE void atomic_or(u32* at, u32 value) { atomicOr(at, value); }
 DEVICE u8 load_constant(const u8* at) { return __ldg(at); }
 DEVICE u32 load_constant(const u32* at) { return __ldg(at); }
 DEVICE u64 load_constant(const u64* at) { return __ldg((const unsigned long long*)at); }
+
+// Shifts by 0 to 32.
+DEVICE u32 shift_left(u32 value, u32 by) { return __funnelshift_lc(0, value, by); }
+DEVICE u32 shift_right(u32 value, u32 by) { return __funnelshift_rc(value, 0, by); }
+// The 32 bits of `high` and `low` that start `by` bits, 0 to 32, behind the highest.
+DEVICE u32 funnel_left(u32 high, u32 low, u32 by) { return __funnelshift_lc(low, high, by); }
 
 DEVICE u32 count_ones(u32 value) { return __popc(value); }
 // The number of the highest bit; `value` is not 0.
@@ -148,6 +160,9 @@ DEVICE u32 warp_shuffle_up(u32 value, u32 delta) {
     return lane < delta ? value : (u32)all[lane - delta];
 }
 
+DEVICE void copy_later(u8* to_shared, const u8* from) { memcpy(to_shared, from, 16); }
+DEVICE void copies_wait() {}
+
 DEVICE u32 atomic_add(u32* at, u32 value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 DEVICE void atomic_min(u32* at, u32 value) {
     u32 seen = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -158,6 +173,10 @@ DEVICE void atomic_or(u32* at, u32 value) { __atomic_fetch_or(at, value, __ATOMI
 DEVICE u8 load_constant(const u8* at) { return *at; }
 DEVICE u32 load_constant(const u32* at) { return *at; }
 DEVICE u64 load_constant(const u64* at) { return *at; }
+
+DEVICE u32 shift_left(u32 value, u32 by) { return (u32)((u64)value << by); }
+DEVICE u32 shift_right(u32 value, u32 by) { return (u32)((u64)value >> by); }
+DEVICE u32 funnel_left(u32 high, u32 low, u32 by) { return (u32)(((u64)high << 32 | low) >> (32 - by)); }
 
 DEVICE u32 count_ones(u32 value) { return (u32)__builtin_popcount(value); }
 DEVICE u32 highest_bit(u32 value) { return 31 - (u32)__builtin_clz(value); }

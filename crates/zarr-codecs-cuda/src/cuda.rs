@@ -19,14 +19,18 @@ pub fn cuda_provider(device: &Arc<CudaDevice>) -> Result<KernelProvider, BufferE
 
 /// Kernels on a CUDA device.
 #[derive(Debug)]
-struct CudaEngine {
+pub struct CudaEngine {
     device: Arc<CudaDevice>,
     /// In the order of [`Kernel::ALL`].
     functions: Vec<CudaFunction>,
 }
 
 impl CudaEngine {
-    fn new(device: &Arc<CudaDevice>) -> Result<Self, BufferError> {
+    /// Loads the kernels.
+    ///
+    /// # Errors
+    /// When the device cannot load them.
+    pub fn new(device: &Arc<CudaDevice>) -> Result<Self, BufferError> {
         let module = CudaModule::load(device, FATBIN)?;
         let functions = Kernel::ALL.iter().map(|kernel| module.function(kernel.name())).collect::<Result<_, _>>()?;
         Ok(Self { device: Arc::clone(device), functions })
@@ -47,8 +51,8 @@ unsafe impl Engine for CudaEngine {
         self.device.info().multiprocessors
     }
 
-    fn preferred_threads(&self) -> u32 {
-        1024
+    fn has_registers(&self) -> bool {
+        true
     }
 
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError> {

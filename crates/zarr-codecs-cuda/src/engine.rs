@@ -17,8 +17,8 @@ pub unsafe trait Engine: fmt::Debug + Send + Sync + 'static {
     /// How many blocks of threads are worth having at a time, per block that fits a multiprocessor alone.
     fn multiprocessors(&self) -> u32;
 
-    /// The most threads that a block should have where the kernel leaves it open.
-    fn preferred_threads(&self) -> u32;
+    /// Whether kernels that want more threads and registers are worth having where there is room for them.
+    fn has_registers(&self) -> bool;
 
     /// Enqueues a kernel with `params`, the bytes of its one parameter.
     ///
@@ -74,6 +74,7 @@ kernels! {
     ZstdResolve = "zstd_resolve",
     ZstdCopy = "zstd_copy",
     ZstdExecute = "zstd_execute",
+    ZstdExecuteWide = "zstd_execute_wide",
     ZstdChecksum = "zstd_checksum",
     ZstdSerial = "zstd_serial",
     ZstdFinish = "zstd_finish",

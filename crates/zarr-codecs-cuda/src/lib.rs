@@ -18,6 +18,6 @@ mod engine;
 mod provider;
 mod segment;
 
-pub use cuda::cuda_provider;
+pub use cuda::{CudaEngine, cuda_provider};
 pub use engine::{Engine, Kernel, Launch};
 pub use provider::KernelProvider;

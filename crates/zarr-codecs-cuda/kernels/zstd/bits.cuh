@@ -1,97 +1,108 @@
 // Streams of bits that are read from their end (RFC 8878 4.1). Scope: one thread.
+//
+// A stream comes through a ring of pieces in shared memory, each asked for long before it is read: from global memory, a miss of one thread would hold up all
+// threads of its warp, and one of them misses all the time. So does waiting for a piece; so threads of a warp fill their rings at the same time, every few
+// steps (`bits_fill`). Bits are taken from the ring by their position, without a branch. Registers of 32 bits, because shifts of 64 take several instructions.
 #pragma once
 
 #include "../input.cuh"
 
-// The aligned words of a stream, from the last to the first; zeros before the stream.
-struct Words {
-    const u8* next;
-    const u8* lowest;
-    // The bits of the lowest word that belong to the stream.
-    u32 lowest_mask;
+constexpr u32 PIECE = 16;
+constexpr u32 PIECES = 16;
+// The piece at the start of the ring is there at its end once more, so that what is looked at at once lies in one run.
+constexpr u32 RING = PIECES * PIECE;
+constexpr u32 RING_ROOM = RING + PIECE;
+// The most bits to consume from one call of `bits_fill` to the next: with the 16 bytes that are looked at, what was asked for at the call before.
+constexpr u32 FILL_BITS = 768;
 
-    // Words are read whole: what lies before a stream are headers of its own chunk.
-    DEVICE_MEMBER u32 take() {
-        u32 value = 0;
-        if (next >= lowest) {
-            value = load_constant((const u32*)next);
-            if (next == lowest) value &= lowest_mask;
-        }
-        next -= 4;
-        return value;
-    }
+struct BitReader {
+    u8* ring;
+    // The stream, and the address that positions count from: `start` down to a multiple of PIECE.
+    const u8* start;
+    const u8* end;
+    const u8* base;
+    // The next bit is the one below this.
+    i32 position;
+    // Where the stream starts.
+    i32 bottom;
+    // The lowest piece that was asked for; the pieces that lie in the stream from end to end.
+    i32 asked;
+    i32 first_whole, end_whole;
 };
 
-// Opens the stream of bytes `start..end`, which is not empty and not at the start of the chunk. `top` gets its first `count` bits, highest first,
-// `left` the number of all bits. False where the last byte is 0: no bit marks the end.
-DEVICE bool bits_open(const Input& in, u32 start, u32 end, Words& words, u64& top, u32& count, i32& left) {
+// A piece of which not all is of the stream: the rest becomes zeros. Off the hot path, and out of its instructions.
+DEVICE_CALL void bits_partial_piece(u8* to, const u8* start, const u8* end, const u8* at) {
+    Bytes16 value = {{0, 0, 0, 0}};
+    for (u32 byte = 0; byte < PIECE; byte++) {
+        if (at + byte >= start && at + byte < end) value.word[byte / 4] |= (u32)load_constant(at + byte) << 8 * (byte % 4);
+    }
+    store16(to, value);
+}
+
+// Asks for the pieces that there is room for, once those asked for at the call before are there. Call it every FILL_BITS bits at least, all threads of a
+// warp at the same time.
+DEVICE void bits_fill(BitReader& bits) {
+    copies_wait();
+    i32 want = (bits.position >> 7) - (i32)(PIECES - 1);
+    while (bits.asked > want) {
+        bits.asked--;
+        const u8* at = bits.base + (i64)bits.asked * PIECE;
+        u8* to = bits.ring + ((size_t)at & (RING - PIECE));
+        bool whole = bits.asked >= bits.first_whole && bits.asked < bits.end_whole;
+        if (whole) copy_later(to, at);
+        else bits_partial_piece(to, bits.start, bits.end, at);
+        if (to == bits.ring) {
+            if (whole) copy_later(to + RING, at);
+            else bits_partial_piece(to + RING, bits.start, bits.end, at);
+        }
+    }
+}
+
+// Opens the stream of bytes `start..end`, which is not empty. `ring`: RING_ROOM bytes of shared memory for this thread, aligned to 16. False where
+// the last byte is 0: no bit marks the end.
+DEVICE bool bits_open(BitReader& bits, const Input& in, u32 start, u32 end, u8* ring) {
     u32 last = in.byte(end - 1);
     if (last == 0) return false;
-    const u8* from = in.data + start;
-    words.lowest = from - ((size_t)from & 3);
-    words.lowest_mask = ~0u << 8 * ((u32)(size_t)from & 3);
-    left = (i32)((end - start - 1) * 8 + highest_bit(last));
-    // The highest word may reach behind the chunk: byte by byte.
-    const u8* back = in.data + (end - 1);
-    const u8* word = back - ((size_t)back & 3);
-    u32 bytes = (u32)(back - word) + 1;
-    u32 value = 0;
-    for (u32 i = 0; i < bytes; i++) {
-        if (word + i >= from) value |= (u32)load_constant(word + i) << 8 * i;
-    }
-    count = (bytes - 1) * 8 + highest_bit(last);
-    top = count == 0 ? 0 : (u64)value << (64 - count);
-    words.next = word - 4;
-    return true;
-}
-
-// A stream of bits with 64 to 128 of them at hand, and the word after those on its way.
-struct BitReader {
-    // The next 64 bits, the next one highest; those after them, and how many.
-    u64 high, low;
-    u32 low_count;
-    u32 ahead;
-    Words words;
-    // Bits not consumed. Negative once more were consumed than there are; those were zeros.
-    i32 left;
-};
-
-DEVICE bool bits_open(BitReader& bits, const Input& in, u32 start, u32 end) {
-    u32 count;
-    if (!bits_open(in, start, end, bits.words, bits.high, count, bits.left)) return false;
-    u64 next = (u64)bits.words.take() << 32;
-    next |= bits.words.take();
-    bits.high |= next >> count;
-    bits.low = count == 0 ? 0 : next << (64 - count);
-    bits.low_count = count;
-    bits.ahead = bits.words.take();
-    return true;
-}
-
-// Has at least 96 bits at hand: 32 below the highest 64.
-DEVICE void bits_fill(BitReader& bits) {
-    if (bits.low_count <= 32) {
-        bits.low |= (u64)bits.ahead << (32 - bits.low_count);
-        bits.low_count += 32;
-        bits.ahead = bits.words.take();
-    }
-}
-
-// Consumes `count` bits, at most 32 between two calls of `bits_fill`.
-DEVICE void bits_skip(BitReader& bits, u32 count) {
-    bits.high = bits.high << count | (bits.low >> 1) >> (63 - count);
-    bits.low <<= count;
-    bits.low_count -= count;
-    bits.left -= (i32)count;
-}
-
-// `count` bits, at most 32, from bit `from` of `high`; together at most 64.
-DEVICE u32 bits_field(u64 high, u32 from, u32 count) { return (u32)(((high << from) >> 1) >> (63 - count)); }
-
-// Reads `count` bits, at most 32.
-DEVICE u32 bits_read(BitReader& bits, u32 count) {
+    bits.ring = ring;
+    bits.start = in.data + start;
+    bits.end = in.data + end;
+    u32 skew = (u32)(size_t)bits.start & (PIECE - 1);
+    bits.base = bits.start - skew;
+    bits.bottom = (i32)(8 * skew);
+    bits.position = bits.bottom + (i32)((end - start - 1) * 8 + highest_bit(last));
+    bits.first_whole = skew == 0 ? 0 : 1;
+    bits.end_whole = (i32)((skew + (end - start)) / PIECE);
+    bits.asked = (bits.position >> 7) + 1;
     bits_fill(bits);
-    u32 value = bits_field(bits.high, 0, count);
+    copies_wait();
+    return true;
+}
+
+// Bits not consumed. Negative once more were consumed than there are; those were zeros.
+DEVICE i32 bits_left(const BitReader& bits) { return bits.position - bits.bottom; }
+
+// The next 96 bits, the next one highest.
+struct Window {
+    u32 first, second, third;
+};
+DEVICE Window bits_look(const BitReader& bits) {
+    u32 lowest = (u32)((size_t)bits.base & (RING - 1)) + ((u32)(bits.position >> 5) << 2) - 12;
+    const u32* words = (const u32*)(bits.ring + (lowest & (RING - 4)));
+    u32 c = words[0], b = words[1], a = words[2], above = words[3];
+    u32 by = 32 - ((u32)bits.position & 31);
+    return Window{funnel_left(above, a, by), funnel_left(a, b, by), funnel_left(b, c, by)};
+}
+
+// Consumes bits.
+DEVICE void bits_skip(BitReader& bits, u32 count) { bits.position -= (i32)count; }
+
+// The highest `count` bits, at most 32.
+DEVICE u32 bits_field(u32 window, u32 count) { return shift_right(window, 32 - count); }
+
+// Reads `count` bits, at most 32, wherever that is.
+DEVICE u32 bits_read(BitReader& bits, u32 count) {
+    u32 value = bits_field(bits_look(bits).first, count);
     bits_skip(bits, count);
+    bits_fill(bits);
     return value;
 }

@@ -9,6 +9,8 @@ constexpr u32 ZSTD_ASSIGN_THREADS = 1024;
 constexpr u32 ZSTD_ENTROPY_THREADS = 32;
 constexpr u32 ZSTD_RESOLVE_THREADS = 32;
 constexpr u32 ZSTD_COPY_THREADS = 256;
+constexpr u32 ZSTD_EXECUTE_THREADS = 256;
+constexpr u32 ZSTD_EXECUTE_WIDE_THREADS = 512;
 constexpr u32 ZSTD_SERIAL_THREADS = 256;
 constexpr u32 ZSTD_CHECKSUM_THREADS = 32;
 constexpr u32 ZSTD_FINISH_THREADS = 256;
@@ -16,8 +18,6 @@ constexpr u32 ZSTD_FINISH_THREADS = 256;
 // Bytes of output that one thread makes in a tile, and the step at which sequences can be found again without a search.
 constexpr u32 ZSTD_BYTES_PER_THREAD = 16;
 constexpr u32 ZSTD_TILE_STEP = 4096;
-// The largest tile: 1024 threads.
-constexpr u32 ZSTD_MAX_TILE = 16384;
 
 // The most that a block decodes to in the parallel pipeline (RFC 8878 3.1.1.2.4).
 constexpr u32 ZSTD_BLOCK_MAX = 131072;
@@ -37,16 +37,20 @@ constexpr u32 ZSTD_SLOT_SIZE = 48;
 constexpr u32 ZSTD_STATE_SIZE = 64;
 constexpr u32 ZSTD_BLOCK_SIZE = 200;
 constexpr u32 ZSTD_PLAN_SIZE = 128;
+constexpr u32 ZSTD_WAVE_SIZE = 144;
 
 // Bytes of shared memory.
 constexpr u32 ZSTD_PLAN_SHARED = 1024;
-constexpr u32 ZSTD_LITERALS_SHARED = 36864;
+constexpr u32 ZSTD_LITERALS_SHARED = 45568;
 constexpr u32 ZSTD_SEQUENCES_SHARED_FIXED = 1024;
-constexpr u32 ZSTD_SEQUENCES_SHARED_EACH = 5632;
+constexpr u32 ZSTD_SEQUENCES_SHARED_EACH = 5776;
 constexpr u32 ZSTD_SERIAL_SHARED = 49152;
 
 // Waves: parts of a batch that share the arena one after the other.
 constexpr u32 ZSTD_MAX_WAVES = 8;
+
+// Classes of blocks by the work that they are.
+constexpr u32 ZSTD_CLASSES = 8;
 
 // What became of a slot. Each has its words in codecs/zstd.rs.
 constexpr u32 ZSTD_GOOD = 0;

@@ -49,6 +49,7 @@ struct LiteralsShared {
             u16 starts[256];
         };
     };
+    alignas(16) u8 rings[WARP][RING_ROOM];
     u8 weights[ZSTD_LITERALS_BATCH][256];
     Tree trees[ZSTD_LITERALS_BATCH];
     LiteralsTask tasks[ZSTD_LITERALS_BATCH];
@@ -76,14 +77,14 @@ DEVICE void read_trees(LiteralsShared& shared, const LiteralsTask& task, u32 cou
     }
     if (lane < count) {
         Tree& tree = shared.trees[lane];
-        if (tree.good && tree.compressed) tree_weights(tree, task.input, shared.entries[lane], shared.weights[lane]);
+        if (tree.good && tree.compressed) tree_weights(tree, task.input, shared.entries[lane], shared.weights[lane], shared.rings[lane]);
         tree_close(tree, shared.weights[lane]);
     }
     warp_barrier();
 }
 
 // One stream of a block whose tree is known. Scope: one thread.
-DEVICE void decode_literals_stream(const LiteralsTask& task, const Tree& tree, const u16* table, u32 which) {
+DEVICE void decode_literals_stream(const LiteralsTask& task, const Tree& tree, const u16* table, u32 which, u8* ring) {
     const Block& block = *task.block;
     if (!tree.good) {
         if (which == 0) fail(task.state, task.index, ZSTD_HUFFMAN_TREE);
@@ -96,8 +97,8 @@ DEVICE void decode_literals_stream(const LiteralsTask& task, const Tree& tree, c
     bool good = at <= end && find_stream(task.input, at, end, block.streams, block.literals_len, which, stream);
     if (good) {
         u8* out = task.output + stream.output;
-        good = decode_stream(task.input, stream.start, stream.end, table, tree.log, stream.count, out)
-            || (decodes_pairs(*task.tree) && pairs_end_well(task.input, stream.start, stream.end, table, tree.log, stream.count, out));
+        good = decode_stream(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring)
+            || (decodes_pairs(*task.tree) && pairs_end_well(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring));
     }
     if (!good) fail(task.state, task.index, ZSTD_HUFFMAN_STREAM);
 }
@@ -120,7 +121,8 @@ DEVICE void decode_literals(LiteralsShared& shared, const LiteralsTask& task, u3
         }
         // Four lanes for each block.
         u32 mine = base + lane / 4;
-        if (mine < end) decode_literals_stream(shared.tasks[mine], shared.trees[mine], shared.tables + (mine - base) * stride, lane % 4);
+        if (mine < end) decode_literals_stream(shared.tasks[mine], shared.trees[mine], shared.tables + (mine - base) * stride, lane % 4,
+                                                 shared.rings[lane]);
         warp_barrier();
     }
 }
@@ -132,13 +134,14 @@ KERNEL(zstd_literals, Decode, ZSTD_ENTROPY_THREADS, 1) {
     LiteralsShared& shared = *(LiteralsShared*)shared_memory();
     Wave& wave = p.waves[p.wave];
     const u32* list = p.literals_list + (u64)p.wave * p.block_capacity;
+    const u32 listed = work_listed(wave.listed[0]);
     u32 lane = lane_index();
     for (;;) {
         u32 at = 0;
-        if (lane == 0) at = atomic_add(&wave.next_literals, p.batch);
+        if (lane == 0) at = atomic_add(&wave.next[0], p.batch);
         at = warp_shuffle(at, 0);
-        if (at >= wave.literals) break;
-        u32 count = minimum(p.batch, wave.literals - at);
+        if (at >= listed) break;
+        u32 count = minimum(p.batch, listed - at);
         LiteralsTask task = {};
         if (lane < count) {
             const Block& block = p.blocks[list[at + lane]];
@@ -158,20 +161,21 @@ struct SequencesShared {
 };
 static_assert(sizeof(SequencesShared) <= ZSTD_SEQUENCES_SHARED_FIXED, "as the host has it");
 struct SequencesEach {
+    alignas(16) u8 ring[RING_ROOM];
     u32 entries[TABLES_ENTRIES];
     Tables tables;
 };
 static_assert(sizeof(SequencesEach) <= ZSTD_SEQUENCES_SHARED_EACH, "as the host has it");
 
-// What came of a block's sequences. Scope: one thread.
-template <class Format> DEVICE void note_sequences(Block& block, SlotState* state, u32 index, u32 decoded_len, const SequencesResult& result) {
+// What came of a block's sequences, of which the output may be `limit` bytes. What is larger, up to `serial_max`, is left to the serial kernel.
+// Scope: one thread.
+DEVICE void note_sequences(Block& block, SlotState* state, u32 index, u32 limit, u32 serial_max, const SequencesResult& result) {
     u32 output = result.output, reason = result.reason;
     if (reason == ZSTD_GOOD) {
         output += block.literals_len - result.literals;
-        if (output > minimum(decoded_len, Format::OUTPUT_MAX)) reason = ZSTD_OUTPUT_TOO_LARGE;
+        if (output > limit) reason = ZSTD_OUTPUT_TOO_LARGE;
     }
-    if (reason == ZSTD_OUTPUT_TOO_LARGE && output <= decoded_len) {
-        // Larger than blocks may be, and libzstd takes it all the same.
+    if (reason == ZSTD_OUTPUT_TOO_LARGE && output <= serial_max) {
         atomic_or(&state->serial, 1);
         return;
     }
@@ -193,14 +197,15 @@ KERNEL(zstd_sequences, Decode, ZSTD_ENTROPY_THREADS, 1) {
     SequencesEach* each = (SequencesEach*)(shared_memory() + ZSTD_SEQUENCES_SHARED_FIXED);
     Wave& wave = p.waves[p.wave];
     const u32* list = p.sequences_list + (u64)p.wave * p.block_capacity;
+    const u32 listed = work_listed(wave.listed[1]);
     u32 lane = lane_index();
     lengths_fill(shared.lengths);
     for (;;) {
         u32 at = 0;
-        if (lane == 0) at = atomic_add(&wave.next_sequences, p.batch);
+        if (lane == 0) at = atomic_add(&wave.next[1], p.batch);
         at = warp_shuffle(at, 0);
-        if (at >= wave.sequences) break;
-        u32 count = minimum(p.batch, wave.sequences - at);
+        if (at >= listed) break;
+        u32 count = minimum(p.batch, listed - at);
         Block* block = lane < count ? p.blocks + list[at + lane] : nullptr;
         const Slot* slot = nullptr;
         u32 stream = 0;
@@ -223,9 +228,10 @@ KERNEL(zstd_sequences, Decode, ZSTD_ENTROPY_THREADS, 1) {
                 fail(state, index, tables.reason);
             } else {
                 u8* staged = p.arena + (u64)block->sequences_at * 16;
+                u32 limit = minimum(slot->decoded_len, block->block_max);
                 SequencesResult result = decode_sequences<Packed>(slot->input(), *block, stream, each[lane].entries, tables, shared.lengths,
-                                                                  staged, block->tile_sequence, slot->decoded_len);
-                note_sequences<Packed>(*block, state, index, slot->decoded_len, result);
+                                                                  each[lane].ring, staged, block->tile_sequence, limit);
+                note_sequences(*block, state, index, limit, slot->decoded_len, result);
             }
         }
         warp_barrier();

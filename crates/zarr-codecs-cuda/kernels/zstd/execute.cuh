@@ -171,26 +171,37 @@ DEVICE void sequences_of_tile(Wide, const Block& block, const u8* staged, u32 st
     }
 }
 
-// Makes the output of a compressed block, tile by tile. Every byte finds the sequence that makes it, and through it its source: a literal, a byte of an
-// earlier tile, or a byte of this one, which is followed until its value is known. `output`: of this block. False where an offset is wrong.
-// Scope: a block of threads.
+// A thread's bytes of a tile.
+DEVICE void store_entries(u16* to, const u16* entries) {
+    UNROLL
+    for (u32 half = 0; half < 2; half++) {
+        Bytes16 value;
+        UNROLL
+        for (u32 i = 0; i < 4; i++) value.word[i] = entries[8 * half + 2 * i] | (u32)entries[8 * half + 2 * i + 1] << 16;
+        store16((u8*)(to + 8 * half), value);
+    }
+}
+
+// Makes the output of a compressed block, tile by tile. Every byte finds the sequence that makes it, and through it its source: a literal, a byte of an earlier tile, or a byte of this one, which is
+// followed until its value is known. `output`: of this block. False where an offset is wrong. Scope: a block of threads.
 template <class Format>
 DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const u8* staged, u8* output, Tile tile) {
-    u32 tile_len = block_threads() * ZSTD_BYTES_PER_THREAD;
+    const u32 tile_len = block_threads() * ZSTD_BYTES_PER_THREAD;
     const u8* literals_from = block.literals_kind >= COMPRESSED_LITERALS ? literals : in.data + block.literals_input;
-    u32 literals_step = block.literals_kind == RLE_LITERALS ? 0 : 1;
-    u32 reach = block.output - block.frame_start;
-    for (u32 start = 0; start < block.output_len; start += tile_len) {
-        u32 end = minimum(start + tile_len, block.output_len);
+    const u32 literals_step = block.literals_kind == RLE_LITERALS ? 0 : 1;
+    const u32 reach = block.output - block.frame_start, output_len = block.output_len, sequences = block.sequences;
+    const u32 repeats[3] = {block.entry_repeats[0], block.entry_repeats[1], block.entry_repeats[2]};
+    for (u32 start = 0; start < output_len; start += tile_len) {
+        u32 end = minimum(start + tile_len, output_len);
         u32 first, last;
         sequences_of_tile(Format{}, block, staged, start, end, first, last);
         u32 count = last - first + 1;
         bool bad = false;
         for (u32 i = thread_index(); i <= count; i += block_threads()) {
             Place place = load_place(Format{}, block, staged, first + i);
-            if (first + i < block.sequences && i < count) {
+            if (first + i < sequences && i < count) {
                 Place next = load_place(Format{}, block, staged, first + i + 1);
-                place.offset = resolve_offset(place.offset, block.entry_repeats);
+                place.offset = resolve_offset(place.offset, repeats);
                 u32 before = reach + place.output + (next.literals - place.literals);
                 bad |= place.offset == 0 || place.offset > before;
             }
@@ -200,6 +211,8 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
         u32 mine = start + thread_index() * ZSTD_BYTES_PER_THREAD;
         u32 bytes = mine < end ? minimum(end - mine, ZSTD_BYTES_PER_THREAD) : 0;
         u16 known[ZSTD_BYTES_PER_THREAD];
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) known[i] = KNOWN;
         if (bytes != 0) {
             u32 at = 0, to = count;
             while (to - at > 1) {
@@ -208,28 +221,35 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
             }
             Place place = tile.places[at], next = tile.places[at + 1];
             u32 match = place.output + (next.literals - place.literals);
+            // Where the next byte of the match comes from. A match that reaches into itself repeats what it started with.
+            i32 from = (i32)match - (i32)place.offset;
+            if (mine > match) {
+                u32 along = mine - match;
+                if (along >= place.offset) along %= place.offset;
+                from += (i32)along;
+            }
             const u8* source[ZSTD_BYTES_PER_THREAD];
             UNROLL
             for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
                 u32 byte = mine + i;
                 source[i] = nullptr;
-                known[i] = 0;
                 if (i < bytes) {
-                    while (byte >= next.output) {
-                        at++;
-                        place = next;
-                        next = tile.places[at + 1];
+                    if (byte >= next.output) {
+                        do {
+                            at++;
+                            place = next;
+                            next = tile.places[at + 1];
+                        } while (byte >= next.output);
                         match = place.output + (next.literals - place.literals);
+                        from = (i32)match - (i32)place.offset;
                     }
                     if (byte < match) {
                         source[i] = literals_from + (place.literals + (byte - place.output)) * literals_step;
                     } else {
-                        // A match that reaches into itself repeats what it started with.
-                        u32 along = byte - match;
-                        if (along >= place.offset) along %= place.offset;
-                        i32 from = (i32)(match + along) - (i32)place.offset;
                         if (from >= (i32)start) known[i] = (u16)(from - (i32)start);
                         else source[i] = output + from;
+                        from++;
+                        if (from == (i32)match) from -= (i32)place.offset;
                     }
                 }
             }
@@ -237,21 +257,36 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
             for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
                 if (source[i] != nullptr) known[i] = (u16)(KNOWN | *source[i]);
             }
-            u32* to_tile = (u32*)(tile.bytes + (mine - start));
-            UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i += 2) to_tile[i / 2] = known[i] | (u32)known[i + 1] << 16;
+            store_entries(tile.bytes + (mine - start), known);
         }
         block_barrier();
+        // Followed two steps at a time, all bytes of a thread at once; what is not known then is left where others find it, so that chains get
+        // three times shorter each time.
+        for (;;) {
+            bool more = false;
+            u32 all = KNOWN;
+            UNROLL
+            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) all &= known[i];
+            if (all == 0) {
+                for (u32 step = 0; step < 2; step++) {
+                    UNROLL
+                    for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+                        if (!(known[i] & KNOWN)) known[i] = tile.bytes[known[i]];
+                    }
+                }
+                all = KNOWN;
+                UNROLL
+                for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) all &= known[i];
+                more = all == 0;
+            }
+            if (!block_any(more)) break;
+            if (more) store_entries(tile.bytes + (mine - start), known);
+            block_barrier();
+        }
         if (bytes != 0) {
             Bytes16 value = {{0, 0, 0, 0}};
             UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
-                u32 entry = known[i];
-                if (i < bytes) {
-                    while (!(entry & KNOWN)) entry = tile.bytes[entry];
-                }
-                value.word[i / 4] |= (entry & 0xff) << 8 * (i % 4);
-            }
+            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) value.word[i / 4] |= (u32)(known[i] & 0xff) << 8 * (i % 4);
             store_any(output + mine, value, bytes);
         }
         block_barrier();
@@ -259,11 +294,11 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
     return true;
 }
 
-// zstd_execute: the compressed blocks of a wave.
-//   grid: a block of 256, 512 or 1024 threads for each slot
-//   shared: for each thread 32 bytes, and room for the places of a tile: bytes of a tile / 3 + 4, of 12 bytes each
+// zstd_execute, zstd_execute_wide: the compressed blocks of a wave. The one where slots fill the device, the other with more registers where they do not.
+//   grid: a block of ZSTD_EXECUTE_THREADS or ZSTD_EXECUTE_WIDE_THREADS threads for each slot
+//   shared: 2 bytes for each byte of a tile, and room for its places: bytes of a tile / 3 + 4, of 12 bytes each
 //   reads: slots, states, blocks, encoded bytes, the arena, decoded bytes; writes: decoded bytes, states
-KERNEL(zstd_execute, Decode, 1024, 1) {
+DEVICE void execute_slot(const Decode& p) {
     const Slot& slot = p.slots[block_index()];
     SlotState* state = p.states + block_index();
     u32 from = state->executed, to = state->resolved;
@@ -285,3 +320,5 @@ KERNEL(zstd_execute, Decode, 1024, 1) {
     }
     if (thread_index() == 0) state->executed = to;
 }
+KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot(p); }
+KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot(p); }

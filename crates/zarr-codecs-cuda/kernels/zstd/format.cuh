@@ -92,12 +92,22 @@ struct Block {
 };
 static_assert(sizeof(Block) == ZSTD_BLOCK_SIZE, "as the host has it");
 
-// Work of a wave.
+// Work of a wave: 0 literals, 1 sequences. What takes long comes first, so that the threads of a warp have about as much to do each.
 struct Wave {
-    u32 literals, sequences;
+    // By class of work: blocks counted, then blocks listed.
+    u32 counted[2][ZSTD_CLASSES];
+    u32 listed[2][ZSTD_CLASSES];
     // Taken by warps so far.
-    u32 next_literals, next_sequences;
+    u32 next[2];
+    u32 unused[2];
 };
+static_assert(sizeof(Wave) == ZSTD_WAVE_SIZE, "as the host has it");
+
+DEVICE u32 work_listed(const u32* classes) {
+    u32 sum = 0;
+    for (u32 i = 0; i < ZSTD_CLASSES; i++) sum += classes[i];
+    return sum;
+}
 
 // What the host gives every kernel.
 struct Decode {
@@ -116,7 +126,7 @@ struct Decode {
     u32 arena_len;
     u32 wave_count;
     u32 wave;
-    // Blocks decoded by one warp at a time.
+    // Blocks decoded by one warp at a time; of a slot that share it; or of two passes, which.
     u32 batch;
     // Arenas of the serial kernel, in bytes from `serial_arena`, one for each of its blocks of threads.
     u32 serial_stride;

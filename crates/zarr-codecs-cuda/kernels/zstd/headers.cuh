@@ -47,7 +47,8 @@ DEVICE_CALL u32 walk_frame_header(Walk& walk) {
     if (dictionary != 0) return ZSTD_DICTIONARY;
     at += dictionary_len;
     walk.content_size = size_len == 0 ? 0 : size_len == 1 ? in.byte(at) : size_len == 2 ? in.le16(at) + 256 : size_len == 4 ? in.le32(at) : in.le64(at);
-    walk.sized = size_len != 0;
+    // All ones in 8 bytes: unknown.
+    walk.sized = size_len != 0 && walk.content_size != ~(u64)0;
     if (single) window = walk.content_size;
     walk.block_max = (u32)minimum(window, (u64)ZSTD_BLOCK_MAX);
     walk.checksum = descriptor >> 2 & 1;
@@ -179,4 +180,13 @@ DEVICE_CALL u32 read_block_headers(const Input& in, Block& block) {
     u32 after = 0;
     u32 reason = read_literals_header(in, block, after);
     return reason == ZSTD_GOOD ? read_sequences_header(in, block, after) : reason;
+}
+
+// The most that a compressed block may decode to where the chunk has room for `room` bytes more. libzstd does not hold blocks to their maximum: it
+// depends on where it keeps the literals.
+DEVICE u32 block_output_max(const Block& block, u32 room) {
+    u32 header_len = block.literals_input - block.input;
+    bool in_place = block.literals_kind == RAW_LITERALS && header_len + block.literals_len + 32 <= block.size;
+    if (in_place || room <= block.block_max + block.literals_len + 64) return room;
+    return minimum(room, block.block_max + 32);
 }

@@ -37,6 +37,8 @@ DEVICE_CALL void tree_open(Tree& tree, const Input& in, u32 at, u32 end, u8* wei
     u32 stream_end = at + 1 + head;
     u32 taken = read_counts(in, at + 1, stream_end, 255, WEIGHT_LOG, counts, tree.counts_log, tree.counts_symbols);
     if (taken == NO_COUNTS || taken >= head) return;
+    // What libzstd has room for.
+    if (tree.counts_symbols > (tree.counts_log == WEIGHT_LOG ? 12u : 92u)) return;
     tree.compressed = true;
     tree.stream = at + 1 + taken;
     tree.stream_end = stream_end;
@@ -48,13 +50,14 @@ DEVICE_CALL void tree_open(Tree& tree, const Input& in, u32 at, u32 end, u8* wei
 DEVICE u32 weight_entry(u32 symbol, FseState next) { return symbol | next.bits << 8 | next.base << 16; }
 
 // Decodes compressed weights: two states take turns until the stream is used up (RFC 8878 4.2.1.2). Scope: one thread.
-DEVICE_CALL void tree_weights(Tree& tree, const Input& in, const u32* table, u8* weights) {
+DEVICE_CALL void tree_weights(Tree& tree, const Input& in, const u32* table, u8* weights, u8* ring) {
     BitReader bits;
     tree.good = false;
-    if (!bits_open(bits, in, tree.stream, tree.stream_end)) return;
+    if (!bits_open(bits, in, tree.stream, tree.stream_end, ring)) return;
     u32 state[2];
     state[0] = bits_read(bits, tree.counts_log);
     state[1] = bits_read(bits, tree.counts_log);
+    if (bits_left(bits) < 0) return;
     u32 count = 0;
     for (u32 turn = 0;; turn ^= 1) {
         // Room for this one and the last.
@@ -62,7 +65,7 @@ DEVICE_CALL void tree_weights(Tree& tree, const Input& in, const u32* table, u8*
         u32 entry = table[state[turn]];
         weights[count++] = (u8)entry;
         state[turn] = (entry >> 16) + bits_read(bits, entry >> 8 & 0xff);
-        if (bits.left < 0) {
+        if (bits_left(bits) < 0) {
             weights[count++] = (u8)table[state[turn ^ 1]];
             break;
         }
@@ -155,86 +158,74 @@ DEVICE bool decodes_pairs(const Block& tree) {
 // The end of a stream as libzstd's decoder of pairs sees it. A table of `pair_log` bits gives two symbols where both codes fit in it. Where the last symbol of
 // the output is decoded alone from an entry for two, as many of the bits of both as are there are consumed. Gives the verdict on a stream that
 // does not end exactly, and the last symbol. Scope: one thread; off the hot path.
-DEVICE_CALL bool pairs_end_well(const Input& in, u32 start, u32 end, const u16* table, u32 log, u32 count, u8* out) {
+DEVICE_CALL bool pairs_end_well(const Input& in, u32 start, u32 end, const u16* table, u32 log, u32 count, u8* out, u8* ring) {
     if (count == 0) return false;
     BitReader bits;
-    if (!bits_open(bits, in, start, end)) return false;
+    if (!bits_open(bits, in, start, end, ring)) return false;
     u32 pair_log = log <= 11 ? 11 : log;
-    auto look = [&](u64 window, u32& first, u32& second) {
-        u32 entry = table[(u32)(window >> (64 - log))];
+    auto look = [&](u32 window, u32& first, u32& second) {
+        u32 entry = table[window >> (32 - log)];
         first = entry >> 8;
-        u32 next = table[(u32)((window << first) >> (64 - log))];
-        second = next >> 8;
+        second = table[(window << first) >> (32 - log)] >> 8;
         return (u8)entry;
     };
     u32 done = 0, first, second;
     while (count - done >= 2) {
-        look(bits.high, first, second);
+        look(bits_look(bits).first, first, second);
         bool pair = first + second <= pair_log;
-        bits_fill(bits);
         bits_skip(bits, pair ? first + second : first);
-        if (bits.left < 0) return false;
+        bits_fill(bits);
+        if (bits_left(bits) < 0) return false;
         done += pair ? 2 : 1;
     }
-    if (count == done) return bits.left == 0;
-    u64 window = bits.high;
-    if (bits.left == 0) {
-        // Nothing is left: libzstd looks at the top of its last 8 bytes instead.
-        window = 0;
-        for (u32 i = 0; i < 8 && start + i < end; i++) window |= (u64)in.byte(start + i) << 8 * i;
+    i32 left = bits_left(bits);
+    if (count == done) return left == 0;
+    u32 window = bits_look(bits).first;
+    if (left == 0) {
+        // Nothing is left: libzstd looks at the top of the first 8 bytes of the stream instead.
+        window = end - start >= 8 ? in.le32(start + 4) : 0;
+        for (u32 i = 4; i < 8 && end - start < 8; i++) window |= (start + i < end ? in.byte(start + i) : 0) << 8 * (i - 4);
     }
     u8 symbol = look(window, first, second);
     bool pair = first + second <= pair_log;
-    if (!pair) return bits.left == (i32)first;
-    if (bits.left > (i32)(first + second)) return false;
+    if (!pair) return left == (i32)first;
+    if (left > (i32)(first + second)) return false;
     out[count - 1] = symbol;
     return true;
 }
 
 // Decodes `count` literals of the stream at `start..end` to `out`. False where the stream does not end with the last of them. Scope: one thread.
-DEVICE bool decode_stream(const Input& in, u32 start, u32 end, const u16* table, u32 log, u32 count, u8* out) {
-    Words words;
-    u64 top;
-    u32 have;
-    i32 left;
-    if (start >= end || !bits_open(in, start, end, words, top, have, left)) return false;
-    u32 ahead = words.take();
-    u32 shift = 64 - log;
-    i32 taken = 0;
-    auto fill = [&]() {
-        if (have <= 32) {
-            top |= (u64)ahead << (32 - have);
-            have += 32;
-            ahead = words.take();
-        }
-    };
-    auto next = [&]() {
-        u32 entry = table[(u32)(top >> shift)];
-        u32 bits = entry >> 8;
-        top <<= bits;
-        have -= bits;
-        taken += (i32)bits;
-        return entry & 0xff;
-    };
+DEVICE bool decode_stream(const Input& in, u32 start, u32 end, const u16* table, u32 log, u32 count, u8* out, u8* ring) {
+    BitReader bits;
+    if (start >= end || !bits_open(bits, in, start, end, ring)) return false;
+    const u32 shift = 32 - log;
     u32 done = 0;
-    while (done < count && ((size_t)(out + done) & 3) != 0) {
-        fill();
-        out[done++] = (u8)next();
-    }
-    fill();
-    while (done + 4 <= count) {
-        u32 four = next();
-        four |= next() << 8;
-        fill();
-        four |= next() << 16;
-        four |= next() << 24;
-        fill();
+    auto single = [&]() {
+        u32 entry = table[bits_look(bits).first >> shift];
+        bits_skip(bits, entry >> 8);
+        out[done++] = (u8)entry;
+    };
+    while (done < count && ((size_t)(out + done) & 3) != 0) single();
+    for (u32 round = 0; done + 4 <= count; round++) {
+        // 32 codes have at most 384 bits, and a few were read before the first call.
+        if (round % 8 == 0) bits_fill(bits);
+        // Four codes have at most 48 bits.
+        Window window = bits_look(bits);
+        u32 first = window.first, second = window.second, consumed = 0, four = 0;
+        UNROLL
+        for (u32 i = 0; i < 4; i++) {
+            u32 entry = table[first >> shift];
+            u32 len = entry >> 8;
+            first = funnel_left(first, second, len);
+            second = shift_left(second, len);
+            consumed += len;
+            four |= (entry & 0xff) << 8 * i;
+        }
         *(u32*)(out + done) = four;
         done += 4;
+        bits_skip(bits, consumed);
     }
-    while (done < count) {
-        fill();
-        out[done++] = (u8)next();
-    }
-    return taken == left;
+    bits_fill(bits);
+    while (done < count) single();
+    return bits_left(bits) == 0;
 }

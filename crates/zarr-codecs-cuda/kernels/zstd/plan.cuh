@@ -28,6 +28,7 @@ KERNEL(zstd_plan, Decode, ZSTD_PLAN_THREADS, 16) {
         fresh.error = NO_ERROR;
         Walk walk = walk_start(in);
         u32 count = 0, reason = ZSTD_GOOD;
+        if (in.len == 0) fresh.error = ZSTD_TRUNCATED;
         for (;;) {
             Block block = {};
             WalkResult result = walk_next(walk, block, reason);
@@ -158,6 +159,14 @@ KERNEL(zstd_assign, Decode, ZSTD_ASSIGN_THREADS, 1) {
                 state->wave = parts << 16;
             }
             at += warp_shuffle(sum, WARP - 1);
+        } else if (warp_ballot(need > p.arena_len / WARP) == 0 && warp_sum(need) <= p.arena_len - at && wave < p.wave_count) {
+            // All of these fit.
+            u32 sum = warp_inclusive_sum(need);
+            if (there) {
+                state->base = at + sum - need;
+                state->wave = need == 0 ? 0 : wave;
+            }
+            at += warp_shuffle(sum, WARP - 1);
         } else {
             for (u32 from = 0; from < WARP; from++) {
                 u32 wants = warp_shuffle(need, from);
@@ -188,7 +197,21 @@ DEVICE u32 wave_of(const SlotState& state, u32 need_before) {
     return state.need == 0 ? 0 : minimum((u32)((u64)need_before * parts / state.need), parts - 1);
 }
 
-// zstd_list: gives blocks their places in the arena, and lists the work of each wave.
+// One block's place in a list of work: the classes with more work come before its own.
+DEVICE void list_work(const Decode& p, u32 wave, u32 which, u32 work, u32 work_max, u32 block) {
+    u32 of = ZSTD_CLASSES - 1 - minimum(work * ZSTD_CLASSES / work_max, ZSTD_CLASSES - 1);
+    Wave& to = p.waves[wave];
+    if (p.batch == 0) {
+        atomic_add(&to.counted[which][of], 1);
+        return;
+    }
+    u32 at = atomic_add(&to.listed[which][of], 1);
+    for (u32 i = 0; i < of; i++) at += to.counted[which][i];
+    u32* list = which == 0 ? p.literals_list : p.sequences_list;
+    list[(u64)wave * p.block_capacity + at] = block;
+}
+
+// zstd_list: gives blocks their places in the arena, and lists the work of each wave. Launched twice, with `batch` 0 to count and 1 to list.
 //   grid: as zstd_plan
 //   reads: slots, states; writes: blocks, waves (zero before), lists
 KERNEL(zstd_list, Decode, ZSTD_PLAN_THREADS, 16) {
@@ -203,13 +226,7 @@ KERNEL(zstd_list, Decode, ZSTD_PLAN_THREADS, 16) {
         // Rounded down: what starts in this wave starts at or after it.
         block.literals_at = state.base + (before - start);
         block.sequences_at = block.literals_at + literals_room(block) / 16;
-        if (block.literals_kind >= COMPRESSED_LITERALS) {
-            u32 at = atomic_add(&p.waves[wave].literals, 1);
-            p.literals_list[(u64)wave * p.block_capacity + at] = slot.first_block + index;
-        }
-        if (block.sequences != 0) {
-            u32 at = atomic_add(&p.waves[wave].sequences, 1);
-            p.sequences_list[(u64)wave * p.block_capacity + at] = slot.first_block + index;
-        }
+        if (block.literals_kind >= COMPRESSED_LITERALS) list_work(p, wave, 0, block.literals_len, ZSTD_BLOCK_MAX, slot.first_block + index);
+        if (block.sequences != 0) list_work(p, wave, 1, block.sequences, ZSTD_BLOCK_MAX / 6, slot.first_block + index);
     }
 }

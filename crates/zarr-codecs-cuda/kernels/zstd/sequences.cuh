@@ -136,7 +136,6 @@ DEVICE void tables_build(const Tables& tables, u32* entries, u8* cells, u16* sta
 //     0..16 output before it   17..33 literals before it   34..63 offset
 // and one more that ends them. Positions count from the start of the block.
 struct Packed {
-    static constexpr u32 OUTPUT_MAX = ZSTD_BLOCK_MAX;
     // The literals of a sequence end where those of the next start, so that the positions of the last one may be 2^17.
     DEVICE_MEMBER static void put(u8* at, u32 index, u32 output, u32 literals, u32 offset) {
         ((u64*)at)[index] = (u64)(output & 0x1ffff) | (u64)(literals & 0x1ffff) << POSITION_BITS | (u64)offset << (2 * POSITION_BITS);
@@ -144,7 +143,6 @@ struct Packed {
 };
 // 16 bytes each, for blocks of any size.
 struct Wide {
-    static constexpr u32 OUTPUT_MAX = ~0u;
     DEVICE_MEMBER static void put(u8* at, u32 index, u32 output, u32 literals, u32 offset) {
         u32* to = (u32*)at + 4 * index;
         to[0] = output;
@@ -176,15 +174,15 @@ DEVICE void lengths_fill(u32* lengths) {
         lengths[i] = i <= MAX_LITERAL_LENGTH ? literal_length_base(i) : match_length_base(i - MAX_LITERAL_LENGTH - 1);
 }
 
-// Decodes the sequences of a block and stages them. `lengths`: of `lengths_fill`. `tiles`: where to note which sequence makes every ZSTD_TILE_STEP-th byte, or null.
-// `output_max`: the most that the chunk can still hold. Scope: one thread.
+// Decodes the sequences of a block and stages them. `lengths`: of `lengths_fill`. `ring`: of `bits.cuh`. `tiles`: where to note which sequence makes every ZSTD_TILE_STEP-th byte, or null.
+// `limit`: the most that they may make, within what the format can say. Scope: one thread.
 template <class Format>
 DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32 stream, const u32* entries, const Tables& tables,
-                                        const u32* lengths, u8* staged, u16* tiles, u32 output_max) {
+                                        const u32* lengths, u8* ring, u8* staged, u16* tiles, u32 limit) {
     SequencesResult result{ZSTD_SEQUENCES_STREAM, 0, 0, {symbolic(0), symbolic(1), symbolic(2)}};
     u32 end = block.input + block.size;
     BitReader bits;
-    if (stream >= end || !bits_open(bits, in, stream, end)) return result;
+    if (stream >= end || !bits_open(bits, in, stream, end, ring)) return result;
     const u32* literal_table = entries;
     const u32* offset_table = entries + table_place(1);
     const u32* match_table = entries + table_place(2);
@@ -192,95 +190,68 @@ DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32
     u32 offset_state = bits_read(bits, tables.log[1]);
     u32 match_state = bits_read(bits, tables.log[2]);
     u32 first = symbolic(0), second = symbolic(1), third = symbolic(2);
-    u32 output = 0, literals = 0, next_tile = 0;
-    bool bad_offset = false, zero_offset = false;
-    u32 count = block.sequences;
-    u32 limit = minimum(output_max, Format::OUTPUT_MAX);
+    u32 output = 0, literals = 0;
+    // Where a tile starts that no sequence is noted for yet.
+    u32 next_tile = tiles == nullptr ? ~0u : 0;
+    bool bad_offset = false;
+    const u32 count = block.sequences, literals_len = block.literals_len;
     for (u32 index = 0; index < count; index++) {
+        // A sequence takes at most 89 bits.
+        if (index % 8 == 0) bits_fill(bits);
         u32 literal_entry = literal_table[literal_state];
         u32 offset_entry = offset_table[offset_state];
         u32 match_entry = match_table[match_state];
         u32 offset_bits = offset_entry >> 10 & 31, match_bits = match_entry >> 10 & 31, literal_bits = literal_entry >> 10 & 31;
-        bits_fill(bits);
         u32 literal_next = literal_entry >> 6 & 15, match_next = match_entry >> 6 & 15, offset_next = offset_entry >> 6 & 15;
-        bool last = index + 1 == count;
-        if (last) literal_next = match_next = offset_next = 0;
-        u32 extra = offset_bits + match_bits + literal_bits;
-        u32 states = literal_next + match_next + offset_next;
-        u32 offset_value = bits_field(bits.high, 0, offset_bits);
-        u32 match_value, literal_value;
-        if (extra + states <= 32) {
-            match_value = bits_field(bits.high, offset_bits, match_bits);
-            literal_value = bits_field(bits.high, offset_bits + match_bits, literal_bits);
-            u64 rest = bits.high << extra;
-            literal_state = (literal_entry >> 16) + bits_field(rest, 0, literal_next);
-            match_state = (match_entry >> 16) + bits_field(rest, literal_next, match_next);
-            offset_state = (offset_entry >> 16) + bits_field(rest, literal_next + match_next, offset_next);
-            bits_skip(bits, extra + states);
-        } else {
-            bits_skip(bits, offset_bits);
-            bits_fill(bits);
-            match_value = bits_field(bits.high, 0, match_bits);
-            literal_value = bits_field(bits.high, match_bits, literal_bits);
-            bits_skip(bits, match_bits + literal_bits);
-            bits_fill(bits);
-            literal_state = (literal_entry >> 16) + bits_field(bits.high, 0, literal_next);
-            match_state = (match_entry >> 16) + bits_field(bits.high, literal_next, match_next);
-            offset_state = (offset_entry >> 16) + bits_field(bits.high, literal_next + match_next, offset_next);
-            bits_skip(bits, states);
-        }
-        u32 literal_code = literal_entry & 63, match_code = match_entry & 63;
+        if (index + 1 == count) literal_next = match_next = offset_next = 0;
+        // Bits follow in this order: of the offset, at most 31; of the match length and the literal length, 32 together; of the three states, 26.
+        Window window = bits_look(bits);
+        u32 offset_value = bits_field(window.first, offset_bits);
+        u32 lengths_first = funnel_left(window.first, window.second, offset_bits), lengths_second = funnel_left(window.second, window.third, offset_bits);
+        u32 match_value = bits_field(lengths_first, match_bits);
+        u32 literal_value = bits_field(shift_left(lengths_first, match_bits), literal_bits);
+        u32 states = funnel_left(lengths_first, lengths_second, match_bits + literal_bits);
+        literal_state = (literal_entry >> 16) + bits_field(states, literal_next);
+        states = shift_left(states, literal_next);
+        match_state = (match_entry >> 16) + bits_field(states, match_next);
+        offset_state = (offset_entry >> 16) + bits_field(shift_left(states, match_next), offset_next);
+        bits_skip(bits, offset_bits + match_bits + literal_bits + literal_next + match_next + offset_next);
+
+        u32 literal_code = literal_entry & 63;
         u32 literal_length = lengths[literal_code] + literal_value;
-        u32 match_length = lengths[MAX_LITERAL_LENGTH + 1 + match_code] + match_value;
-        u32 offset;
-        if (offset_bits > 1) {
-            // Values 1 to 3 stand for repeated offsets (RFC 8878 3.1.1.5).
-            u64 value = ((u64)1 << offset_bits) + offset_value - 3;
-            bad_offset |= value >= SYMBOLIC;
-            offset = (u32)value & (SYMBOLIC - 1);
-            third = second;
-            second = first;
-            first = offset;
-        } else {
-            u32 which = offset_bits + offset_value + (literal_code == 0 ? 1 : 0);
-            if (which == 0) {
-                offset = first;
-            } else if (which == 1) {
-                offset = second;
-                second = first;
-                first = offset;
-            } else {
-                if (which == 2) {
-                    offset = third;
-                } else {
-                    zero_offset |= first == 1;
-                    offset = first & SYMBOLIC ? first + 1 : first - (first > 1);
-                }
-                third = second;
-                second = first;
-                first = offset;
-            }
-        }
+        u32 match_length = lengths[MAX_LITERAL_LENGTH + 1 + (match_entry & 63)] + match_value;
+        // Values 1 to 3 stand for repeated offsets, or one less than the first (RFC 8878 3.1.1.5). Without branches: lanes do not agree.
+        bool fresh = offset_bits > 1;
+        u32 which = fresh ? 4 : offset_bits + offset_value + (literal_code == 0 ? 1 : 0);
+        u32 value = (1u << offset_bits) + offset_value - 3;
+        u32 less = first & SYMBOLIC ? first + 1 : first - 1;
+        bad_offset |= (fresh && value >= SYMBOLIC) || (which == 3 && first == 1);
+        u32 offset = fresh ? value & (SYMBOLIC - 1) : which == 0 ? first : which == 1 ? second : which == 2 ? third : less;
+        third = which >= 2 ? second : third;
+        second = which >= 1 ? first : second;
+        first = offset;
         // Nothing here wraps: a position is at most its limit, and a length below 2^18.
         Format::put(staged, index, output, literals, offset);
         literals += literal_length;
         output += literal_length + match_length;
-        if (literals > block.literals_len || output > limit) {
-            result.reason = literals > block.literals_len ? ZSTD_TOO_FEW_LITERALS : ZSTD_OUTPUT_TOO_LARGE;
+        if (literals > literals_len || output > limit) {
+            result.reason = literals > literals_len ? ZSTD_TOO_FEW_LITERALS : ZSTD_OUTPUT_TOO_LARGE;
             result.output = output;
             return result;
         }
-        while (tiles != nullptr && next_tile * ZSTD_TILE_STEP < output) tiles[next_tile++] = (u16)index;
+        for (; next_tile < output; next_tile += ZSTD_TILE_STEP) tiles[next_tile / ZSTD_TILE_STEP] = (u16)index;
     }
     Format::put(staged, count, output, literals, 0);
     // What follows the sequences are literals.
-    u32 block_output = output + (block.literals_len - literals);
-    while (tiles != nullptr && block_output <= ZSTD_BLOCK_MAX && next_tile * ZSTD_TILE_STEP < block_output) tiles[next_tile++] = (u16)count;
+    u32 block_output = output + (literals_len - literals);
+    if (block_output <= ZSTD_BLOCK_MAX) {
+        for (; next_tile < block_output; next_tile += ZSTD_TILE_STEP) tiles[next_tile / ZSTD_TILE_STEP] = (u16)count;
+    }
     result.output = output;
     result.literals = literals;
     result.repeats[0] = first;
     result.repeats[1] = second;
     result.repeats[2] = third;
-    result.reason = bits.left != 0 ? ZSTD_SEQUENCES_STREAM : bad_offset || zero_offset ? ZSTD_OFFSET : ZSTD_GOOD;
+    result.reason = bits_left(bits) != 0 ? ZSTD_SEQUENCES_STREAM : bad_offset ? ZSTD_OFFSET : ZSTD_GOOD;
     return result;
 }

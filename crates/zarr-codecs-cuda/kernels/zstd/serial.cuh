@@ -12,8 +12,8 @@ struct SerialShared {
             SequencesShared sequences;
             SequencesEach tables;
         };
-        // The tile, and what follows it.
-        u8 tile[ZSTD_LITERALS_SHARED];
+        // 256 threads: 4096 bytes.
+        u8 tile[4096 * 2 + (4096 / 3 + 4) * sizeof(Place)];
     };
     Walk walk;
     Block block;
@@ -64,6 +64,94 @@ DEVICE_CALL void serial_next(SerialShared& shared, u32 decoded_len) {
     shared.block = block;
 }
 
+// One slot, if it was left. Scope: a block of threads.
+DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_index, u8* literals, u8* staged) {
+    bool first_thread = thread_index() == 0;
+    const Slot& slot = p.slots[slot_index];
+    SlotState* state = p.states + slot_index;
+    bool skip = state->serial == 0 || state->error != NO_ERROR;
+    block_barrier();
+    if (skip) return;
+    Input in = slot.input();
+    if (first_thread) {
+        shared.walk = walk_start(in);
+        shared.index = shared.output = 0;
+    }
+    for (;;) {
+        if (first_thread) serial_next(shared, slot.decoded_len);
+        block_barrier();
+        Block& block = shared.block;
+        u32 reason = shared.reason;
+        WalkResult step = shared.step;
+        if (step == WALK_END || step == WALK_FAILED || reason != ZSTD_GOOD) {
+            if (first_thread && step != WALK_END) fail(state, shared.index, reason);
+            break;
+        }
+        u8* output = slot.decoded + block.output;
+        if (block.kind != COMPRESSED_BLOCK) {
+            copy_block(in, block, output);
+        } else {
+            if (thread_index() < WARP && block.literals_kind >= COMPRESSED_LITERALS) {
+                LiteralsTask task{in, &block, &shared.tree, literals, state, shared.index};
+                decode_literals(shared.literals, task, 1);
+            }
+            block_barrier();
+            if (thread_index() < WARP && block.sequences != 0) {
+                Tables& tables = shared.tables.tables;
+                u32 stream = 0;
+                lengths_fill(shared.sequences.lengths);
+                if (first_thread) {
+                    const Block* defined_by[3];
+                    for (u32 i = 0; i < 3; i++) defined_by[i] = table_mode(block, i) == REPEAT_TABLE ? &shared.table[i] : &block;
+                    stream = tables_open(tables, in, block, defined_by);
+                }
+                warp_barrier();
+                if (tables.good) tables_build(tables, shared.tables.entries, shared.sequences.cells, shared.sequences.starts);
+                if (first_thread) {
+                    if (!tables.good) {
+                        fail(state, shared.index, tables.reason);
+                    } else {
+                        u32 limit = block_output_max(block, slot.decoded_len - block.output);
+                        SequencesResult result = decode_sequences<Wide>(in, block, stream, shared.tables.entries, tables,
+                                                                        shared.sequences.lengths, shared.tables.ring, staged, nullptr, limit);
+                        note_sequences(block, state, shared.index, limit, 0, result);
+                        u32 entry[3] = {shared.repeats[0], shared.repeats[1], shared.repeats[2]};
+                        for (u32 i = 0; i < 3; i++) shared.repeats[i] = resolve_offset(block.repeats[i], entry);
+                    }
+                }
+            }
+            block_barrier();
+            bool failed = state->error != NO_ERROR;
+            block_barrier();
+            if (failed) break;
+            if (!execute_block<Wide>(in, block, literals, staged, output, tile_in(shared.tile))) {
+                if (first_thread) fail(state, shared.index, ZSTD_OFFSET);
+                break;
+            }
+        }
+        block_barrier();
+        u32 end = block.output + block.output_len;
+        if (thread_index() < WARP && block.last) {
+            u32 at = block.input + (block.kind == RLE_BLOCK ? 1 : block.size);
+            u32 wrong = block.sized && block.content_size != end - block.frame_start ? ZSTD_CONTENT_SIZE : ZSTD_GOOD;
+            if (wrong == ZSTD_GOOD && block.checksum) {
+                if (xxh64_low(slot.decoded + block.frame_start, end - block.frame_start) != in.le32(at)) wrong = ZSTD_CHECKSUM;
+            }
+            if (first_thread && wrong != ZSTD_GOOD) fail(state, shared.index, wrong);
+        }
+        if (first_thread) {
+            shared.output = end;
+            shared.index++;
+        }
+        block_barrier();
+        bool failed = state->error != NO_ERROR;
+        block_barrier();
+        if (failed) break;
+    }
+    block_barrier();
+    if (first_thread) state->output = shared.output;
+}
+
 // zstd_serial: the slots that the other stages left to it, from their first byte to the last.
 //   grid: a few blocks of ZSTD_SERIAL_THREADS threads, each with `serial_stride` bytes of arena: ZSTD_BLOCK_MAX for literals, then sequences
 //   shared: SerialShared
@@ -72,90 +160,11 @@ KERNEL(zstd_serial, Decode, ZSTD_SERIAL_THREADS, 1) {
     SerialShared& shared = *(SerialShared*)shared_memory();
     u8* literals = p.serial_arena + (u64)block_index() * p.serial_stride;
     u8* staged = literals + ZSTD_BLOCK_MAX;
-    bool first_thread = thread_index() == 0;
-    for (u32 slot_index = block_index(); slot_index < p.slot_count; slot_index += grid_blocks()) {
-        const Slot& slot = p.slots[slot_index];
-        SlotState* state = p.states + slot_index;
-        bool skip = state->serial == 0 || state->error != NO_ERROR;
-        block_barrier();
-        if (skip) continue;
-        Input in = slot.input();
-        if (first_thread) {
-            shared.walk = walk_start(in);
-            shared.index = shared.output = 0;
-        }
-        for (;;) {
-            if (first_thread) serial_next(shared, slot.decoded_len);
-            block_barrier();
-            Block& block = shared.block;
-            u32 reason = shared.reason;
-            WalkResult step = shared.step;
-            if (step == WALK_END || step == WALK_FAILED || reason != ZSTD_GOOD) {
-                if (first_thread && step != WALK_END) fail(state, shared.index, reason);
-                break;
-            }
-            u8* output = slot.decoded + block.output;
-            if (block.kind != COMPRESSED_BLOCK) {
-                copy_block(in, block, output);
-            } else {
-                if (thread_index() < WARP && block.literals_kind >= COMPRESSED_LITERALS) {
-                    LiteralsTask task{in, &block, &shared.tree, literals, state, shared.index};
-                    decode_literals(shared.literals, task, 1);
-                }
-                block_barrier();
-                if (thread_index() < WARP && block.sequences != 0) {
-                    Tables& tables = shared.tables.tables;
-                    u32 stream = 0;
-                    lengths_fill(shared.sequences.lengths);
-                    if (first_thread) {
-                        const Block* defined_by[3];
-                        for (u32 i = 0; i < 3; i++) defined_by[i] = table_mode(block, i) == REPEAT_TABLE ? &shared.table[i] : &block;
-                        stream = tables_open(tables, in, block, defined_by);
-                    }
-                    warp_barrier();
-                    if (tables.good) tables_build(tables, shared.tables.entries, shared.sequences.cells, shared.sequences.starts);
-                    if (first_thread) {
-                        if (!tables.good) {
-                            fail(state, shared.index, tables.reason);
-                        } else {
-                            u32 left = slot.decoded_len - block.output;
-                            SequencesResult result = decode_sequences<Wide>(in, block, stream, shared.tables.entries, tables,
-                                                                            shared.sequences.lengths, staged, nullptr, left);
-                            note_sequences<Wide>(block, state, shared.index, left, result);
-                            u32 entry[3] = {shared.repeats[0], shared.repeats[1], shared.repeats[2]};
-                            for (u32 i = 0; i < 3; i++) shared.repeats[i] = resolve_offset(block.repeats[i], entry);
-                        }
-                    }
-                }
-                block_barrier();
-                bool failed = state->error != NO_ERROR;
-                block_barrier();
-                if (failed) break;
-                if (!execute_block<Wide>(in, block, literals, staged, output, tile_in(shared.tile))) {
-                    if (first_thread) fail(state, shared.index, ZSTD_OFFSET);
-                    break;
-                }
-            }
-            block_barrier();
-            u32 end = block.output + block.output_len;
-            if (thread_index() < WARP && block.last) {
-                u32 at = block.input + (block.kind == RLE_BLOCK ? 1 : block.size);
-                u32 wrong = block.sized && block.content_size != end - block.frame_start ? ZSTD_CONTENT_SIZE : ZSTD_GOOD;
-                if (wrong == ZSTD_GOOD && block.checksum) {
-                    if (xxh64_low(slot.decoded + block.frame_start, end - block.frame_start) != in.le32(at)) wrong = ZSTD_CHECKSUM;
-                }
-                if (first_thread && wrong != ZSTD_GOOD) fail(state, shared.index, wrong);
-            }
-            if (first_thread) {
-                shared.output = end;
-                shared.index++;
-            }
-            block_barrier();
-            bool failed = state->error != NO_ERROR;
-            block_barrier();
-            if (failed) break;
-        }
-        block_barrier();
-        if (first_thread) state->output = shared.output;
+    for (u32 base = block_index() * block_threads(); base < p.slot_count; base += grid_blocks() * block_threads()) {
+        // Most often there is nothing to do: a look at many slots at once.
+        u32 mine = base + thread_index();
+        bool wanted = mine < p.slot_count && p.states[mine].serial != 0 && p.states[mine].error == NO_ERROR;
+        if (!block_any(wanted)) continue;
+        for (u32 slot_index = base; slot_index < minimum(base + block_threads(), p.slot_count); slot_index++) serial_slot(p, shared, slot_index, literals, staged);
     }
 }

@@ -56,8 +56,6 @@ struct Decode {
 }
 const _: () = assert!(size_of::<Decode>() == ZSTD_PLAN_SIZE as usize);
 
-/// `Wave` of `format.cuh`.
-const WAVE_SIZE: u64 = 16;
 /// Blocks of threads of the serial kernel.
 const SERIAL_GRID: u32 = 4;
 /// Room of one of them: literals, then sequences of 16 bytes and one that ends them.
@@ -97,8 +95,8 @@ impl Layout {
         let output: u64 = decoded.clone().sum();
         let block_capacity: u64 = decoded.map(block_capacity).sum();
         let slots = take(count * u64::from(ZSTD_SLOT_SIZE));
-        let waves = take(u64::from(ZSTD_MAX_WAVES) * WAVE_SIZE);
-        let uploaded = waves + u64::from(ZSTD_MAX_WAVES) * WAVE_SIZE;
+        let waves = take(u64::from(ZSTD_MAX_WAVES * ZSTD_WAVE_SIZE));
+        let uploaded = waves + u64::from(ZSTD_MAX_WAVES * ZSTD_WAVE_SIZE);
         let states = take(count * u64::from(ZSTD_STATE_SIZE));
         let blocks = take(block_capacity * u64::from(ZSTD_BLOCK_SIZE));
         let statuses = take(count * 4);
@@ -107,7 +105,7 @@ impl Layout {
         let list = (block_capacity * 4).next_multiple_of(256);
         let worst = output * WORST_NEED_16THS / 16 + 1024 * count;
         let room = budget.saturating_sub(at + 2 * list * u64::from(ZSTD_MAX_WAVES));
-        let arena_len = (output * 4 / 5).max(32 << 20).min(worst).min(room).max(4096) / 256 * 256;
+        let arena_len = (output / 16 * 15).max(32 << 20).min(worst).min(room).max(4096) / 256 * 256;
         let wave_count = worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES)) as u32;
         let mut take = |len: u64| {
             let from = at;
@@ -220,27 +218,28 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
     let processors = engine.multiprocessors();
     launch(Kernel::ZstdPlan, slots, ZSTD_PLAN_THREADS, ZSTD_PLAN_SHARED, &params)?;
     launch(Kernel::ZstdAssign, 1, ZSTD_ASSIGN_THREADS, ZSTD_PLAN_SHARED, &params)?;
-    launch(Kernel::ZstdList, slots, ZSTD_PLAN_THREADS, 0, &params)?;
+    for pass in 0..2 {
+        params.batch = pass;
+        launch(Kernel::ZstdList, slots, ZSTD_PLAN_THREADS, 0, &params)?;
+    }
 
     // As many blocks as frames of blocks of the usual size have: spread over the device, as few to a warp as fill it.
     let blocks: u64 = chunks.iter().map(|chunk| (chunk.decoded.len() as u64).div_ceil(u64::from(ZSTD_BLOCK_MAX)).max(1)).sum();
-    let blocks = blocks.div_ceil(u64::from(params.wave_count)).max(1) as u32;
-    let literals_batch = blocks.div_ceil(processors * 6).clamp(1, ZSTD_LITERALS_BATCH);
-    let sequences_batch = blocks.div_ceil(processors * 8).clamp(1, ZSTD_SEQUENCES_BATCH);
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    let literals_batch = blocks.div_ceil(processors * 8).clamp(1, ZSTD_LITERALS_BATCH);
+    let sequences_batch = blocks.div_ceil(processors * 4).clamp(1, ZSTD_SEQUENCES_BATCH);
     let sequences_shared = ZSTD_SEQUENCES_SHARED_FIXED + sequences_batch * ZSTD_SEQUENCES_SHARED_EACH;
     let copies = (processors * 4).div_ceil(slots).clamp(1, 64);
-    let threads = match slots {
-        _ if slots >= 2 * processors => 256,
-        _ if slots >= processors => 512,
-        _ => 1024,
+    let (execute, threads) = match slots {
+        _ if slots < 2 * processors && engine.has_registers() => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
+        _ => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
     };
-    let threads = threads.min(engine.preferred_threads());
     let tile = threads * ZSTD_BYTES_PER_THREAD;
     let execute_shared = tile * 2 + (tile / 3 + 4) * 12;
     for wave in 0..params.wave_count {
         params.wave = wave;
         params.batch = literals_batch;
-        let grid = blocks.div_ceil(literals_batch).min(processors * 6);
+        let grid = blocks.div_ceil(literals_batch).min(processors * 5);
         launch(Kernel::ZstdLiterals, grid, ZSTD_ENTROPY_THREADS, ZSTD_LITERALS_SHARED, &params)?;
         params.batch = sequences_batch;
         let grid = blocks.div_ceil(sequences_batch).min(processors * 16);
@@ -248,7 +247,7 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
         launch(Kernel::ZstdResolve, slots, ZSTD_RESOLVE_THREADS, 0, &params)?;
         params.batch = copies;
         launch(Kernel::ZstdCopy, slots * copies, ZSTD_COPY_THREADS, 0, &params)?;
-        launch(Kernel::ZstdExecute, slots, threads, execute_shared, &params)?;
+        launch(execute, slots, threads, execute_shared, &params)?;
     }
     launch(Kernel::ZstdChecksum, slots, ZSTD_CHECKSUM_THREADS, 0, &params)?;
     launch(Kernel::ZstdSerial, slots.min(SERIAL_GRID), ZSTD_SERIAL_THREADS, ZSTD_SERIAL_SHARED, &params)?;
