@@ -47,11 +47,8 @@ pub fn unwritten<T: AnyBitPattern>(len: usize) -> Result<Vec<T>, BufferError> {
 
 fn zeroed<T: AnyBitPattern>(len: usize, layout: alloc::Layout) -> Option<Vec<T>> {
     if layout.size() == 0 {
-        // Of a type without size, any number is there without memory.
-        let mut memory: Vec<T> = Vec::new();
-        // SAFETY: there is nothing to initialise: either no elements, or elements without bytes, of which a vector has room for any number.
-        unsafe { memory.set_len(len) };
-        return Some(memory);
+        // No elements, or elements without size.
+        return Some(vec![T::zeroed(); len]);
     }
     // SAFETY: the size is not 0.
     let pointer = unsafe { alloc::alloc_zeroed(layout) };

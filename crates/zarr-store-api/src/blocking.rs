@@ -90,13 +90,13 @@ pub trait ReadableStore: fmt::Debug + Send + Sync + 'static {
 
     /// The value under `key`, for several reads that belong together; each says for itself when there is no such key.
     ///
-    /// By default, each read is a call of the store's own, and answers from the value that is there then.
+    /// By default a [`ByKey`].
     ///
     /// # Errors
     ///
     /// Whatever the medium gives.
     fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
-        Ok(Box::new(ByKey { store: self, key: key.clone() }))
+        Ok(Box::new(ByKey::new(self, key)))
     }
 
     /// Reads a range into the front of `dst`, memory of `device` or of the host, and says how many bytes it has there,

@@ -49,11 +49,18 @@ pub trait ValueReader: fmt::Debug + Send + Sync {
     }
 }
 
-/// Asks the store at each call.
+/// The plain reader: each read is a call of the store's own, and answers from the value that is there then.
 #[derive(Debug)]
-pub(crate) struct ByKey<'a, S: ?Sized> {
-    pub(crate) store: &'a S,
-    pub(crate) key: StoreKey,
+pub struct ByKey<'a, S: ?Sized> {
+    store: &'a S,
+    key: StoreKey,
+}
+
+impl<'a, S: ReadableStore + ?Sized> ByKey<'a, S> {
+    /// Reads the value under `key`.
+    pub fn new(store: &'a S, key: &StoreKey) -> Self {
+        Self { store, key: key.clone() }
+    }
 }
 
 impl<S: ReadableStore + ?Sized> ValueReader for ByKey<'_, S> {

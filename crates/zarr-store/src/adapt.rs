@@ -10,8 +10,9 @@ use std::thread::{self, Thread};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore, async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, WritableStore,
+    async_trait,
 };
 
 use crate::wrap::{not_listable, not_writable};
@@ -149,6 +150,10 @@ impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
         Ok(Some(bytes.len() as u64))
     }
 
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(ByKey::new(self, key)))
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
@@ -173,6 +178,17 @@ impl<S: AsyncStore> WritableStore for AsyncToBlocking<S> {
     fn set_vectored(&self, key: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
         let parts = parts.iter().map(|part| Bytes::copy_from_slice(part)).collect();
         self.wait(self.writable()?.set_vectored(key, parts))
+    }
+
+    /// At once: an async write owns its value.
+    fn set_pieces(&self, key: &StoreKey, len: u64, _: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        let no_room = || StoreError::new(StoreErrorKind::Limit, format!("no memory for {len} bytes")).with_key(key);
+        let len = usize::try_from(len).map_err(|_| no_room())?;
+        let mut value = Vec::new();
+        value.try_reserve_exact(len).map_err(|_| no_room())?;
+        value.resize(len, 0);
+        make(0, &mut value);
+        self.set(key, value.into())
     }
 
     fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {

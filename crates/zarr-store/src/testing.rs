@@ -11,9 +11,9 @@ use std::thread;
 use std::time::Duration;
 
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore,
-    async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, ValueReader,
+    WritableStore, async_trait,
 };
 
 use crate::wrap::{StoreMethod, not_listable, not_writable};
@@ -276,6 +276,11 @@ impl<S: Store> ReadableStore for FaultyStore<S> {
         Ok(Some(value.len() as u64))
     }
 
+    /// By key, so that every read may fail.
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(ByKey::new(self, key)))
+    }
+
     fn get_into_buffer(
         &self,
         key: &StoreKey,
@@ -320,6 +325,18 @@ impl<S: Store> WritableStore for FaultyStore<S> {
             return Err(torn_write());
         }
         after(&fault, self.writable()?.set_vectored(key, parts))
+    }
+
+    fn set_pieces(&self, key: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        let fault = self.strike(StoreMethod::SetPieces, Some(key))?;
+        if let Some(Fault::Tear(keep)) = fault {
+            let mut value = vec![0; usize::try_from(len).unwrap_or(0)];
+            make(0, &mut value);
+            value.truncate(keep);
+            self.writable()?.set(key, value.into())?;
+            return Err(torn_write());
+        }
+        after(&fault, self.writable()?.set_pieces(key, len, piece, make))
     }
 
     fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
