@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod decode;
 mod fuzz;
 mod test;
 mod zstd_cases;
@@ -30,6 +31,7 @@ enum Command {
     /// Decode one chunk on the device: whether a tool that watches this program works
     Probe,
     Bench(bench::BenchArgs),
+    Decode(decode::DecodeArgs),
     Fuzz(fuzz::FuzzArgs),
     Suite(zstd_cases::SuiteArgs),
 }
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Devices => devices(),
         Command::Probe => test::probe(),
         Command::Bench(args) => bench::run(&args),
+        Command::Decode(args) => decode::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Suite(args) => zstd_cases::suite(&args),
     }

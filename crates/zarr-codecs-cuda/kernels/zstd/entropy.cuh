@@ -83,24 +83,109 @@ DEVICE void read_trees(LiteralsShared& shared, const LiteralsTask& task, u32 cou
     warp_barrier();
 }
 
-// One stream of a block whose tree is known. Scope: one thread.
-DEVICE void decode_literals_stream(const LiteralsTask& task, const Tree& tree, const u16* table, u32 which, u8* ring) {
-    const Block& block = *task.block;
-    if (!tree.good) {
-        if (which == 0) fail(task.state, task.index, ZSTD_HUFFMAN_TREE);
-        return;
+// Four streams that do not all end where they should, as libzstd's fast decoder reads them on processors that have it (x86-64 with BMI2, and others of 64
+// bits): it does not look where streams end, and goes on into the bytes before one that is too short. It decodes five codes of each stream at a time while
+// there is room, then the rest of each. Damaged data alone gets here. Scope: one thread.
+struct Lenient {
+    Input input;
+    // Streams are read down to here: the jump table.
+    u32 low;
+    const u16* table;
+    u32 log;
+    bool pairs;
+
+    // The next 11 bits where `left` bits lie above `low`. Behind those, libzstd shifts the lowest 64 around.
+    DEVICE_MEMBER u32 look(i32 left) const {
+        if (left >= 64) {
+            u32 from = (u32)left - 11;
+            return input.le24(low + from / 8) >> from % 8 & 0x7ff;
+        }
+        return (u32)(input.le64(low) << ((64 - left) & 63) >> 53);
     }
-    if (which >= block.streams) return;
+    // Decodes one code, or two where they fit the table and `room` is for more than one. Gives how many.
+    DEVICE_MEMBER u32 step(i32& left, u32 room, u8* out) const {
+        u32 window = look(left);
+        u32 entry = table[window >> (11 - log)], first = entry >> 8;
+        u32 next = table[(window << first & 0x7ff) >> (11 - log)], second = next >> 8;
+        *out = (u8)entry;
+        bool two = pairs && first + second <= 11;
+        if (two && room == 1) {
+            // The last one alone: the bits of both, as far as there are any.
+            if (left > 0) left = maximum(left - (i32)(first + second), 0);
+            return 1;
+        }
+        if (two) out[1] = (u8)next;
+        left -= (i32)(two ? first + second : first);
+        return two ? 2 : 1;
+    }
+};
+
+// `is_fast` said yes.
+DEVICE_CALL bool decode_lenient(const LiteralsTask& task, const Tree& tree, const u16* table) {
+    const Block& block = *task.block;
+    const Input& in = task.input;
+    u32 end = block.literals_input + block.literals_size;
+    u32 low = block.literals_input + (block.literals_kind == COMPRESSED_LITERALS ? tree.size : 0);
+    Lenient lenient{in, low, table, tree.log, decodes_pairs(*task.tree)};
+    Stream streams[4];
+    i32 left[4], at[4];
+    u32 done[4] = {0, 0, 0, 0};
+    for (u32 i = 0; i < 4; i++) {
+        find_stream(in, low, end, 4, block.literals_len, i, streams[i]);
+        u32 last = in.byte(streams[i].end - 1);
+        left[i] = (i32)((streams[i].end - low) * 8 - (last == 0 ? 0 : 8 - highest_bit(last)));
+        // Where its 64 bits at hand start.
+        at[i] = (i32)(streams[i].end - low) - 8;
+    }
+    auto five = [&]() {
+        for (u32 i = 0; i < 4; i++) {
+            for (u32 code = 0; code < 5; code++) done[i] += lenient.step(left[i], 2, task.output + streams[i].output + done[i]);
+            at[i] = (left[i] + 7) / 8 - 8;
+        }
+    };
+    for (;;) {
+        u32 rounds = (u32)at[0] / 7;
+        if (lenient.pairs) {
+            for (u32 i = 0; i < 4; i++) rounds = minimum(rounds, (streams[i].count - done[i]) / 10);
+        } else {
+            rounds = minimum(rounds, (streams[3].count - done[3]) / 5);
+        }
+        if (rounds == 0 || at[1] < at[0] || at[2] < at[1] || at[3] < at[2]) break;
+        u32 goal = done[3] + 5 * rounds;
+        do five(); while (done[3] < goal);
+    }
+    for (u32 i = 0; i < 4; i++) {
+        if (at[i] < (i32)(streams[i].start - low) - 8) return false;
+        while (done[i] < streams[i].count) {
+            done[i] += lenient.step(left[i], streams[i].count - done[i], task.output + streams[i].output + done[i]);
+        }
+    }
+    return true;
+}
+
+// Whether libzstd's fast decoder takes the four streams.
+DEVICE bool is_fast(const LiteralsTask& task, const Tree& tree, u32 at, u32 end) {
+    const Block& block = *task.block;
+    if (block.streams != 4 || tree.log > 11) return false;
+    Stream stream;
+    for (u32 i = 0; i < 4; i++) {
+        if (!find_stream(task.input, at, end, 4, block.literals_len, i, stream) || stream.end - stream.start < 8) return false;
+    }
+    return stream.count != 0;
+}
+
+// One stream of a block whose tree is known. Scope: one thread.
+DEVICE bool decode_literals_stream(const LiteralsTask& task, const Tree& tree, const u16* table, u32 which, u8* ring) {
+    const Block& block = *task.block;
+    if (which >= block.streams) return true;
     u32 end = block.literals_input + block.literals_size;
     u32 at = block.literals_input + (block.literals_kind == COMPRESSED_LITERALS ? tree.size : 0);
     Stream stream;
-    bool good = at <= end && find_stream(task.input, at, end, block.streams, block.literals_len, which, stream);
-    if (good) {
-        u8* out = task.output + stream.output;
-        good = decode_stream(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring)
-            || (decodes_pairs(*task.tree) && pairs_end_well(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring));
-    }
-    if (!good) fail(task.state, task.index, ZSTD_HUFFMAN_STREAM);
+    if (at > end || !find_stream(task.input, at, end, block.streams, block.literals_len, which, stream)) return false;
+    u8* out = task.output + stream.output;
+    return decode_stream(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring)
+        || (decodes_pairs(*task.tree) && !is_fast(task, tree, at, end)
+            && pairs_end_well(task.input, stream.start, stream.end, table, tree.log, stream.count, out, ring));
 }
 
 // Decodes the literals of `count` blocks, at most ZSTD_LITERALS_BATCH; lane `i` is given `task` `i`. Scope: a warp.
@@ -121,8 +206,23 @@ DEVICE void decode_literals(LiteralsShared& shared, const LiteralsTask& task, u3
         }
         // Four lanes for each block.
         u32 mine = base + lane / 4;
-        if (mine < end) decode_literals_stream(shared.tasks[mine], shared.trees[mine], shared.tables + (mine - base) * stride, lane % 4,
-                                                 shared.rings[lane]);
+        const u16* table = shared.tables + lane / 4 * stride;
+        bool good = true;
+        if (mine < end && shared.trees[mine].good)
+            good = decode_literals_stream(shared.tasks[mine], shared.trees[mine], table, lane % 4, shared.rings[lane]);
+        u32 bad = warp_ballot(!good) >> lane / 4 * 4 & 15;
+        if (mine < end && lane % 4 == 0) {
+            const LiteralsTask& of = shared.tasks[mine];
+            const Tree& tree = shared.trees[mine];
+            if (!tree.good) {
+                fail(of.state, of.index, ZSTD_HUFFMAN_TREE);
+            } else if (bad != 0) {
+                u32 streams_at = of.block->literals_input + (of.block->literals_kind == COMPRESSED_LITERALS ? tree.size : 0);
+                u32 streams_end = of.block->literals_input + of.block->literals_size;
+                bool read = streams_at <= streams_end && is_fast(of, tree, streams_at, streams_end) && decode_lenient(of, tree, table);
+                if (!read) fail(of.state, of.index, ZSTD_HUFFMAN_STREAM);
+            }
+        }
         warp_barrier();
     }
 }
