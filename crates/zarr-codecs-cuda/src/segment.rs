@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use zarr_buffer_api::{Buffer, BufferError, Event};
+use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
 use zarr_codec_api::{CodecError, Completion, DeviceContext, DeviceSegment, DeviceSlot, Ticket};
 
 use crate::codecs::zstd;
@@ -40,7 +40,7 @@ impl DeviceSegment for KernelSegment {
             let len = layout.len() * layout.item_size;
             targets.push(slot.decoded.buffer.slice(layout.offset..layout.offset + len)?);
         }
-        if !zstd {
+        if !zstd || slots.is_empty() {
             return self.copy(slots, &targets, context);
         }
         let chunks: Vec<zstd::Chunk<'_>> =
@@ -67,6 +67,8 @@ impl KernelSegment {
                 context.queue.copy(&slot.encoded, target)?;
                 known.push(Ok(()));
             } else {
+                let bytes = Region::new(target.clone(), Layout::contiguous(&[target.len()], 1)?)?;
+                context.queue.fill_region(&bytes, &[0])?;
                 known.push(Err((target.len(), slot.encoded.len())));
             }
         }
