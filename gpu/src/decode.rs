@@ -233,6 +233,9 @@ unsafe impl Engine for TimedEngine {
     fn has_registers(&self) -> bool {
         self.inner.has_registers()
     }
+    fn side_queue(&self, queue: &dyn Queue) -> Option<&dyn Queue> {
+        self.inner.side_queue(queue)
+    }
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> std::result::Result<(), BufferError> {
         let stream = queue.as_any().downcast_ref::<CudaQueue>();
         let before = stream.map(CudaQueue::mark).transpose()?;

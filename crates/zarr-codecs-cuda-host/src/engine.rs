@@ -99,6 +99,10 @@ unsafe impl Engine for HostEngine {
         false
     }
 
+    fn side_queue(&self, _: &dyn Queue) -> Option<&dyn Queue> {
+        None
+    }
+
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError> {
         if queue.device() != DeviceId::CPU {
             return Err(BufferError::new(BufferErrorKind::Parameter, "a queue of another device").on(DeviceId::CPU));

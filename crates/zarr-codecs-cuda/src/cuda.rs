@@ -23,6 +23,7 @@ pub struct CudaEngine {
     device: Arc<CudaDevice>,
     /// In the order of [`Kernel::ALL`].
     functions: Vec<CudaFunction>,
+    side: Arc<CudaQueue>,
 }
 
 impl CudaEngine {
@@ -33,7 +34,7 @@ impl CudaEngine {
     pub fn new(device: &Arc<CudaDevice>) -> Result<Self, BufferError> {
         let module = CudaModule::load(device, FATBIN)?;
         let functions = Kernel::ALL.iter().map(|kernel| module.function(kernel.name())).collect::<Result<_, _>>()?;
-        Ok(Self { device: Arc::clone(device), functions })
+        Ok(Self { device: Arc::clone(device), functions, side: device.queue()? })
     }
 }
 
@@ -53,6 +54,10 @@ unsafe impl Engine for CudaEngine {
 
     fn has_registers(&self) -> bool {
         true
+    }
+
+    fn side_queue(&self, _: &dyn Queue) -> Option<&dyn Queue> {
+        Some(&*self.side)
     }
 
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError> {

@@ -20,6 +20,9 @@ pub unsafe trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Whether kernels that want more threads and registers are worth having where there is room for them.
     fn has_registers(&self) -> bool;
 
+    /// Another queue of the device, for kernels that may run beside those of `queue`. `None` where nothing runs side by side.
+    fn side_queue(&self, queue: &dyn Queue) -> Option<&dyn Queue>;
+
     /// Enqueues a kernel with `params`, the bytes of its one parameter.
     ///
     /// # Errors
@@ -27,7 +30,7 @@ pub unsafe trait Engine: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Safety
     /// The kernel keeps its promises for these parameters: every address in them is memory of the device, as large as the kernel's comment asks, and
-    /// the buffers behind them are held by a call of [`zarr_buffer_api::enqueue`] around this one.
+    /// the buffers behind them are held by a call of [`zarr_buffer_api::enqueue`] around this one, whose queue is this one or is made to wait for it.
     unsafe fn launch(&self, queue: &dyn Queue, kernel: Kernel, launch: Launch, params: &[u8]) -> Result<(), BufferError>;
 }
 

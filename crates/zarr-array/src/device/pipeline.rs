@@ -27,6 +27,9 @@ const RING: usize = 3;
 /// Chunks whose first step is taken together: their shard indexes are fetched side by side.
 const AHEAD: usize = 64;
 
+/// Decoded bytes of the chunks that a device decodes together: enough that all of it has something to do.
+const GATHER: u64 = 512 << 20;
+
 /// Who does the host's part of a pipeline, and its waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
@@ -48,6 +51,10 @@ pub(super) struct Pipeline {
     staging: VecDeque<Buffer>,
     /// Memory of the device that the store read the last batches to.
     landing: VecDeque<Buffer>,
+    /// Chunks that are on the device, to be decoded together, their decoded bytes, and where those go then.
+    gathered: Vec<(Arc<BoundChunk>, ChunkNode, DeviceSlot)>,
+    gathered_len: u64,
+    gathered_scatters: Vec<Scatter>,
     tickets: Vec<(Ticket, Vec<ChunkNode>)>,
 }
 
@@ -85,6 +92,9 @@ impl Pipeline {
             direct,
             staging: VecDeque::new(),
             landing: VecDeque::new(),
+            gathered: Vec::new(),
+            gathered_len: 0,
+            gathered_scatters: Vec::new(),
             tickets: Vec::new(),
         })
     }
@@ -111,6 +121,7 @@ impl Pipeline {
         if !batch.is_empty() {
             self = self.flush_batch(batch, room, host).await?;
         }
+        self.decode_gathered()?;
         Ok(self.tickets)
     }
 
@@ -177,7 +188,8 @@ impl Pipeline {
 
     fn flush(&mut self, batch: Vec<Load>, room: usize, fetched: Option<Vec<Fetched>>) -> Result<(), ArrayError> {
         let routes: Vec<Route> = batch.iter().map(|load| load.route).collect();
-        let (device_bytes, loaded) = if batch.first().is_some_and(|first| self.goes_direct(first)) {
+        let direct = batch.first().is_some_and(|first| self.goes_direct(first));
+        let (device_bytes, loaded) = if direct {
             let landing = match reused(&mut self.landing, room)? {
                 Some(buffer) => buffer,
                 None => self.target.device.allocate(room, &*self.target.queue)?,
@@ -198,7 +210,6 @@ impl Pipeline {
         drop(batch);
 
         let mut scatters = Vec::new();
-        let mut slots: Vec<(Arc<BoundChunk>, ChunkNode, DeviceSlot)> = Vec::new();
         for (route, chunks) in routes.into_iter().zip(loaded) {
             for Loaded { node, bytes, skipped } in chunks {
                 let Some(bytes) = bytes else {
@@ -211,13 +222,34 @@ impl Pipeline {
                     Route::Elements => self.scatter_elements(&node, &bound, &encoded, &mut scatters)?,
                     Route::Verbatim => self.scatter_chunk(&node, &bound.layout, skipped, &encoded, &mut scatters)?,
                     Route::Stored | Route::HalfDecoded => {
-                        let slot = self.slot(&node, &bound, encoded, &mut scatters)?;
-                        slots.push((bound, node, slot));
+                        let mut behind = std::mem::take(&mut self.gathered_scatters);
+                        let slot = self.slot(&node, &bound, encoded, &mut behind);
+                        self.gathered_scatters = behind;
+                        self.gathered_len += bound.byte_len as u64;
+                        self.gathered.push((bound, node, slot?));
                     }
                 }
             }
         }
-        self.decode(slots)?;
+        self.scatter(scatters)?;
+        // Memory of a ring holds the next batch soon.
+        let lasting = !direct && !self.target.device.is_unified();
+        if !lasting || self.gathered_len >= GATHER.min(self.target.scratch / 4) {
+            self.decode_gathered()?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues the decoding of what is gathered, and the copies behind it.
+    fn decode_gathered(&mut self) -> Result<(), ArrayError> {
+        self.gathered_len = 0;
+        let gathered = std::mem::take(&mut self.gathered);
+        self.decode(gathered)?;
+        let scatters = std::mem::take(&mut self.gathered_scatters);
+        self.scatter(scatters)
+    }
+
+    fn scatter(&self, scatters: Vec<Scatter>) -> Result<(), ArrayError> {
         for scatter in scatters {
             let source = Region::new(scatter.source, scatter.from)?;
             self.target.queue.copy_region(&source, &Region::new(self.output.clone(), scatter.to)?)?;

@@ -4,7 +4,7 @@
 //! of literals and sequences; then each frame is put together by one block of threads. What is larger than the arena goes through it in waves.
 
 use bytemuck::{Pod, Zeroable};
-use zarr_buffer_api::{Buffer, BufferError, enqueue};
+use zarr_buffer_api::{Buffer, BufferError, Queue, enqueue};
 use zarr_codec_api::{CodecError, CodecErrorKind, DeviceContext};
 
 use crate::constants::*;
@@ -210,10 +210,12 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
 }
 
 fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Decode, chunks: &[Chunk<'_>]) -> Result<(), BufferError> {
-    let launch = |kernel, grid: u32, threads, shared, params: &Decode| {
-        // SAFETY: the addresses are those of buffers that the caller's `enqueue` holds, laid out as `Layout` says, which is as the kernels want it.
-        unsafe { engine.launch(context.queue, kernel, Launch { grid, threads, shared }, bytemuck::bytes_of(params)) }
+    let launch_on = |queue: &dyn Queue, kernel, grid: u32, threads, shared, params: &Decode| {
+        // SAFETY: the addresses are those of buffers that the caller's `enqueue` holds, laid out as `Layout` says, which is as the kernels want it. The
+        // caller's queue waits for the other one.
+        unsafe { engine.launch(queue, kernel, Launch { grid, threads, shared }, bytemuck::bytes_of(params)) }
     };
+    let launch = |kernel, grid, threads, shared, params: &Decode| launch_on(context.queue, kernel, grid, threads, shared, params);
     let slots = params.slot_count;
     let processors = engine.multiprocessors();
     launch(Kernel::ZstdPlan, slots, ZSTD_PLAN_THREADS, ZSTD_PLAN_SHARED, &params)?;
@@ -238,12 +240,20 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
     let execute_shared = tile * 2 + (tile / 3 + 4) * 12;
     for wave in 0..params.wave_count {
         params.wave = wave;
-        params.batch = literals_batch;
-        let grid = blocks.div_ceil(literals_batch).min(processors * 5);
-        launch(Kernel::ZstdLiterals, grid, ZSTD_ENTROPY_THREADS, ZSTD_LITERALS_SHARED, &params)?;
+        // Literals and sequences have nothing to do with each other.
+        let side = engine.side_queue(context.queue);
+        if let Some(side) = side {
+            side.wait_for(&context.queue.record()?)?;
+        }
         params.batch = sequences_batch;
         let grid = blocks.div_ceil(sequences_batch).min(processors * 16);
         launch(Kernel::ZstdSequences, grid, ZSTD_ENTROPY_THREADS, sequences_shared, &params)?;
+        params.batch = literals_batch;
+        let grid = blocks.div_ceil(literals_batch).min(processors * 5);
+        launch_on(side.unwrap_or(context.queue), Kernel::ZstdLiterals, grid, ZSTD_ENTROPY_THREADS, ZSTD_LITERALS_SHARED, &params)?;
+        if let Some(side) = side {
+            context.queue.wait_for(&side.record()?)?;
+        }
         launch(Kernel::ZstdResolve, slots, ZSTD_RESOLVE_THREADS, 0, &params)?;
         params.batch = copies;
         launch(Kernel::ZstdCopy, slots * copies, ZSTD_COPY_THREADS, 0, &params)?;
