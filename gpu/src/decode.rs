@@ -84,8 +84,7 @@ fn fields(bytes: usize) -> Vec<f32> {
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    let Some((index, field)) = next.lock().ok().and_then(|mut next| next.next()) else { break };
+                while let Some((index, field)) = next.lock().ok().and_then(|mut next| next.next()) {
                     one_field(index, W, H, field);
                 }
             });

@@ -117,11 +117,14 @@ fn run_block(launch: Launch, index: u32, shared: *mut u8, random: &mut u64, entr
     CURRENT.set(ptr::null());
 }
 
+/// What a coroutine runs.
+type Body<'a> = Box<dyn FnOnce(&Yielder<(), ()>, ()) + 'a>;
+
 /// Starts a coroutine whose closure borrows from the caller, who ends it.
 fn spawn(stack: DefaultStack, body: impl FnOnce(&Yielder<(), ()>, ())) -> Coroutine<(), (), (), DefaultStack> {
-    let body: Box<dyn FnOnce(&Yielder<(), ()>, ()) + '_> = Box::new(body);
+    let body: Body<'_> = Box::new(body);
     // SAFETY: only the lifetime changes; `run_block` runs every coroutine to its end, or panics and never resumes it.
-    let body: Box<dyn FnOnce(&Yielder<(), ()>, ()) + 'static> = unsafe { std::mem::transmute(body) };
+    let body: Body<'static> = unsafe { std::mem::transmute(body) };
     Coroutine::with_stack(stack, body)
 }
 

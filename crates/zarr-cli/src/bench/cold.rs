@@ -7,7 +7,9 @@ use std::path::Path;
 pub(crate) fn evict(path: &Path) -> bool {
     if path.is_dir() {
         let Ok(entries) = std::fs::read_dir(path) else { return false };
-        return entries.fold(true, |done, entry| entry.is_ok_and(|entry| evict(&entry.path())) && done);
+        // Every one of them, also behind one that failed.
+        let failed = entries.filter(|entry| !entry.as_ref().is_ok_and(|entry| evict(&entry.path()))).count();
+        return failed == 0;
     }
     let Ok(file) = std::fs::File::open(path) else { return false };
     // Bytes that are not yet on the disk stay.
