@@ -79,6 +79,7 @@ entry_points! {
     ZstdChecksum => zstd_checksum,
     ZstdSerial => zstd_serial,
     ZstdFinish => zstd_finish,
+    ElementsScatter => elements_scatter,
 }
 
 // SAFETY: the scheduler runs every thread of the grid to its end, at once, which is the order of the host's queue.

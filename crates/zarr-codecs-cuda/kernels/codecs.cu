@@ -1,2 +1,3 @@
 // All kernels of this crate.
+#include "elements/scatter.cuh"
 #include "zstd/serial.cuh"

@@ -81,4 +81,5 @@ kernels! {
     ZstdChecksum = "zstd_checksum",
     ZstdSerial = "zstd_serial",
     ZstdFinish = "zstd_finish",
+    ElementsScatter = "elements_scatter",
 }

@@ -5,6 +5,7 @@
 //!
 //! * `zstd`: decoding, of any frame that libzstd takes, with its verdicts and its bytes. Frames that need a dictionary are refused.
 //! * `bytes`, where it is the device's byte order.
+//! * Decoded chunks go to any box of the output, a batch in one launch.
 //!
 //! The kernels are in `kernels/`, for anyone to read. They are compiled ahead of time and embedded; the driver is all that has to be there. What starts them
 //! is an [`Engine`]: CUDA here, the host in `zarr-codecs-cuda-host`, where the same sources run under sanitizers and fuzzers.

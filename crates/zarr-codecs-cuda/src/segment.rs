@@ -3,8 +3,11 @@ use std::sync::Arc;
 use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
 use zarr_codec_api::{CodecError, Completion, DeviceContext, DeviceSegment, DeviceSlot, Ticket};
 
-use crate::codecs::zstd;
+use crate::codecs::{scatter, zstd};
 use crate::engine::Engine;
+
+/// Where chunks start in memory of their own: kernels write 16 bytes at a time.
+const ALIGN: usize = 256;
 
 /// One codec, as the kernels run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,46 +33,74 @@ impl KernelSegment {
 
 impl DeviceSegment for KernelSegment {
     fn decode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        let zstd = self.steps.iter().any(|step| matches!(step, Step::Zstd { .. }));
-        let mut targets = Vec::with_capacity(slots.len());
+        for slot in slots {
+            slot.decoded.layout.check_within(slot.decoded.buffer.len())?;
+        }
+        if self.zstd().is_none() || slots.is_empty() {
+            return self.copy(slots, context);
+        }
+        // A decoder looks back at what it made: boxes with gaps are filled from contiguous memory.
+        let len = |slot: &DeviceSlot| slot.decoded.layout.len() * slot.decoded.layout.item_size;
+        let apart = |slot: &&DeviceSlot| !slot.decoded.layout.is_contiguous();
+        let staged = slots.iter().filter(apart).map(|slot| len(slot).next_multiple_of(ALIGN)).sum();
+        let staged_boxes = slots.iter().filter(apart).count();
+        let used = staged as u64 + scatter::scratch_len(staged_boxes);
+        let context = &DeviceContext { scratch_budget: context.scratch_budget.saturating_sub(used), ..*context };
+        let staging = if staged == 0 { None } else { Some(context.device.allocate(staged, context.queue)?) };
+        let (mut targets, mut boxes, mut at) = (Vec::with_capacity(slots.len()), Vec::new(), 0);
         for slot in slots {
             let layout = &slot.decoded.layout;
-            if !layout.is_contiguous() {
-                return Err(CodecError::parameter("zstd", "a strided destination, and the segment does not scatter"));
+            match &staging {
+                Some(staging) if !layout.is_contiguous() => {
+                    let target = staging.slice(at..at + len(slot))?;
+                    at += len(slot).next_multiple_of(ALIGN);
+                    boxes.push((target.clone(), &slot.decoded));
+                    targets.push(target);
+                }
+                _ => targets.push(slot.decoded.buffer.slice(layout.offset..layout.offset + len(slot))?),
             }
-            let len = layout.len() * layout.item_size;
-            targets.push(slot.decoded.buffer.slice(layout.offset..layout.offset + len)?);
-        }
-        if !zstd || slots.is_empty() {
-            return self.copy(slots, &targets, context);
         }
         let chunks: Vec<zstd::Chunk<'_>> =
             slots.iter().zip(&targets).map(|(slot, decoded)| zstd::Chunk { encoded: &slot.encoded, decoded }).collect();
         let statuses = zstd::decode(&*self.engine, &chunks, context)?;
+        scatter::scatter(&*self.engine, &boxes, context)?;
         let event = context.queue.record()?;
         Ok(Ticket::new(KernelCompletion { event, known: Vec::new(), statuses: Some(statuses) }))
     }
 
+    fn scatters(&self) -> bool {
+        true
+    }
+
     fn scratch_len(&self, slots: usize) -> u64 {
-        let len = self.steps.iter().find_map(|step| match step {
-            Step::Zstd { decoded } => Some(*decoded),
-            Step::Bytes => None,
-        });
-        len.map_or(0, |len| zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX).total)
+        self.zstd().map_or(0, |len| {
+            let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
+            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX).total.saturating_add(staged) + scatter::scratch_len(slots)
+        })
     }
 }
 
 impl KernelSegment {
-    fn copy(&self, slots: &[DeviceSlot], targets: &[Buffer], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
+    /// The most bytes that a chunk decodes to, if there is anything to decode.
+    fn zstd(&self) -> Option<u64> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Zstd { decoded } => Some(*decoded),
+            Step::Bytes => None,
+        })
+    }
+
+    fn copy(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
         let mut known = Vec::with_capacity(slots.len());
-        for (slot, target) in slots.iter().zip(targets) {
-            if slot.encoded.len() == target.len() {
-                context.queue.copy(&slot.encoded, target)?;
+        for slot in slots {
+            let layout = &slot.decoded.layout;
+            let len = layout.len() * layout.item_size;
+            if slot.encoded.len() == len {
+                let source = Region::new(slot.encoded.clone(), Layout::contiguous(&layout.shape, layout.item_size)?)?;
+                context.queue.copy_region(&source, &slot.decoded)?;
                 known.push(Ok(()));
             } else {
-                let bytes = Region::new(target.clone(), Layout::contiguous(&[target.len()], 1)?)?;
-                context.queue.fill_region(&bytes, &[0])?;
-                known.push(Err((target.len(), slot.encoded.len())));
+                context.queue.fill_region(&slot.decoded, &vec![0; layout.item_size])?;
+                known.push(Err((len, slot.encoded.len())));
             }
         }
         let event = context.queue.record()?;

@@ -1,1 +1,2 @@
+pub(crate) mod scatter;
 pub(crate) mod zstd;
