@@ -136,7 +136,7 @@ impl Layout {
 
 /// Blocks that there is room for: 8 times as many as blocks of the usual size, and a few. Chunks of more blocks are for the serial kernel.
 fn block_capacity(decoded: u64) -> u64 {
-    decoded / u64::from(ZSTD_BLOCK_MAX / 8) + 16
+    decoded / u64::from(ZSTD_BLOCK_MAX / 8) + 8
 }
 
 /// Whether chunks of so many decoded bytes can be decoded at all.
