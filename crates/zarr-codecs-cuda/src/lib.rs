@@ -3,7 +3,8 @@
 //! [`cuda_provider`] gives a [`zarr_codec_api::CodecProvider`] for one device. Put it into a registry beside the codecs of the host, and open arrays with a
 //! policy that prefers the device.
 //!
-//! * `zstd`: decoding, of any frame that libzstd takes, with its verdicts and its bytes. Frames that need a dictionary are refused.
+//! * `zstd`: decoding, with the verdicts and the bytes of libzstd 1.5.7. Frames that need a dictionary are refused. Chunks of more than 512 MiB are left to the
+//!   host. One corner of damaged data is not followed: a block of more than 64 KiB of literals that makes more than its maximum, where libzstd overwrites its own literals.
 //! * `bytes`, where it is the device's byte order.
 //! * Decoded chunks go to any box of the output, a batch in one launch.
 //!
