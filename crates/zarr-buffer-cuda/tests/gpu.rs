@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let subject = DeviceUnderTest::new(Arc::<CudaDevice>::clone(&device));
     for law in laws {
         let start = Instant::now();
-        let outcome = match law.run(&subject) {
+        let outcome = match law.run(&subject, &zarr_conformance::Trial::default()) {
             Outcome::Pass => Ok(()),
             Outcome::Fail(message) | Outcome::Unsupported(message) => Err(message),
         };

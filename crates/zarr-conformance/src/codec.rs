@@ -56,7 +56,7 @@ use zarr_codec_api::{
 use zarr_meta::Extension;
 
 use crate::samples::{Sample, samples};
-use crate::suite::{Broken, Case, Report, Subject, ensure};
+use crate::suite::{Broken, Case, Report, Subject, Suite, Trial, ensure};
 
 /// A codec on the host, with a configuration and something to encode.
 pub trait CodecSubject: Subject {
@@ -154,6 +154,12 @@ impl CodecSubject for CodecUnderTest {
     }
 }
 
+impl From<CodecUnderTest> for Suite {
+    fn from(subject: CodecUnderTest) -> Self {
+        Self::new(Arc::new(subject) as Arc<dyn CodecSubject>, cases())
+    }
+}
+
 /// All cases for codecs on the host.
 pub fn cases() -> Vec<Case<dyn CodecSubject>> {
     let mut cases = values::cases();
@@ -175,8 +181,8 @@ pub fn assert_conforms(provider: Arc<dyn CodecProvider>, codec: Extension, decod
 
 type CodecCase = Case<dyn CodecSubject>;
 
-fn case(id: &str, says: &'static str, check: fn(&dyn CodecSubject) -> Result<(), Broken>) -> CodecCase {
-    Case::new(format!("codec/{id}"), says, move |subject: &(dyn CodecSubject + 'static)| check(subject))
+fn case(id: &str, says: &'static str, check: fn(&dyn CodecSubject, &Trial) -> Result<(), Broken>) -> CodecCase {
+    Case::new(format!("codec/{id}"), says, move |subject: &(dyn CodecSubject + 'static), trial| check(subject, trial))
 }
 
 /// The codec of a subject, bound both ways.

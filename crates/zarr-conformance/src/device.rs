@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, Device, Queue};
 
-use crate::suite::{Broken, Case, Report, Subject, ensure_same};
+use crate::suite::{Broken, Case, Report, Subject, Suite, Trial, ensure_same};
 
 /// A device to be checked.
 pub trait DeviceSubject: Subject {
@@ -60,6 +60,12 @@ impl DeviceSubject for DeviceUnderTest {
     }
 }
 
+impl From<DeviceUnderTest> for Suite {
+    fn from(subject: DeviceUnderTest) -> Self {
+        Self::new(Arc::new(subject) as Arc<dyn DeviceSubject>, cases())
+    }
+}
+
 /// All cases for devices.
 pub fn cases() -> Vec<Case<dyn DeviceSubject>> {
     let mut cases = memory::cases();
@@ -83,8 +89,8 @@ pub fn assert_conforms(device: Arc<dyn Device>) {
 
 type DeviceCase = Case<dyn DeviceSubject>;
 
-fn case(id: &str, says: &'static str, check: fn(&dyn Device) -> Result<(), Broken>) -> DeviceCase {
-    Case::new(format!("device/{id}"), says, move |subject: &(dyn DeviceSubject + 'static)| check(subject.device()))
+fn case(id: &str, says: &'static str, check: fn(&dyn Device, &Trial) -> Result<(), Broken>) -> DeviceCase {
+    Case::new(format!("device/{id}"), says, move |subject: &(dyn DeviceSubject + 'static), trial| check(subject.device(), trial))
 }
 
 /// Bytes that differ from their neighbours and from other seeds'.

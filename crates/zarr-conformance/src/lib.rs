@@ -7,19 +7,23 @@
 //! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
 //! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
 //!
-//! Cases are data with stable ids, subjects are traits, and no test framework is inside: [`device::check`] gives a [`Report`], `assert_conforms`
-//! panics on it.
+//! Cases are data with stable ids, subjects are traits, and no test framework is inside: a subject becomes a [`Suite`], that gives a [`Report`],
+//! and [`assert_conforms`] panics on it. `conformance_main!` makes a test program of it.
 //!
 //! This crate implements no codec, no store and no real device, and has no test vectors. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
 #![deny(unsafe_code)]
 
 pub mod codec;
 pub mod device;
+#[cfg(feature = "harness")]
+pub mod harness;
 mod samples;
 pub mod store;
 mod suite;
 #[cfg(feature = "toy")]
 pub mod toy;
+mod trial;
 
 pub use samples::{Sample, samples};
-pub use suite::{Case, Outcome, Report, Subject};
+pub use suite::{Case, Outcome, Report, Subject, Suite, SuiteCase, assert_conforms};
+pub use trial::{Journal, Trial};

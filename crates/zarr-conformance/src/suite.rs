@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use zarr_buffer_api::{BufferError, BufferErrorKind};
 use zarr_codec_api::{CodecError, CodecErrorKind};
 
+pub(crate) use crate::trial::Trial;
+
 /// Something that laws are checked on.
-pub trait Subject {
+pub trait Subject: Send + Sync {
     /// What a report calls it.
     fn name(&self) -> String;
 
@@ -16,25 +19,42 @@ pub trait Subject {
     fn unsupported(&self) -> &[String] {
         &[]
     }
+
+    /// What "many" means where a law speaks of many chunks: fewer for subjects that are slow.
+    fn many(&self) -> usize {
+        100
+    }
 }
 
 /// One law, on one input.
 pub struct Case<S: ?Sized> {
     id: String,
+    law: String,
     says: &'static str,
     check: Box<Check<S>>,
 }
 
-type Check<S> = dyn Fn(&S) -> Result<(), Broken> + Send + Sync;
+type Check<S> = dyn Fn(&S, &Trial) -> Result<(), Broken> + Send + Sync;
 
 impl<S: ?Sized> Case<S> {
-    pub(crate) fn new(id: impl Into<String>, says: &'static str, check: impl Fn(&S) -> Result<(), Broken> + Send + Sync + 'static) -> Self {
-        Self { id: id.into(), says, check: Box::new(check) }
+    /// A law with a single case, of the same id.
+    pub(crate) fn new(
+        id: impl Into<String>,
+        says: &'static str,
+        check: impl Fn(&S, &Trial) -> Result<(), Broken> + Send + Sync + 'static,
+    ) -> Self {
+        let id = id.into();
+        Self { law: id.clone(), id, says, check: Box::new(check) }
     }
 
     /// The same from version to version.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The id of the law that this is a case of.
+    pub fn law(&self) -> &str {
+        &self.law
     }
 
     /// The law, in a sentence.
@@ -51,9 +71,9 @@ impl<S: ?Sized> fmt::Debug for Case<S> {
 
 impl<S: Subject + ?Sized> Case<S> {
     /// Checks the law. A panic is a failure.
-    pub fn run(&self, subject: &S) -> Outcome {
+    pub fn run(&self, subject: &S, trial: &Trial) -> Outcome {
         let declared = subject.unsupported().iter().any(|start| self.id.starts_with(start.as_str()));
-        let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject))).unwrap_or_else(|panic| {
+        let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject, trial))).unwrap_or_else(|panic| {
             let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             Err(Broken::Failed(format!("panicked: {}", message.unwrap_or("no message"))))
         });
@@ -78,6 +98,118 @@ pub enum Outcome {
     Unsupported(String),
 }
 
+/// A subject and its cases, of whatever kind both are.
+pub struct Suite {
+    subject: Arc<dyn Named>,
+    cases: Vec<SuiteCase>,
+}
+
+/// What is left of a subject when its kind is forgotten.
+trait Named: Send + Sync {
+    fn name(&self) -> String;
+}
+
+struct NameOf<S: ?Sized>(Arc<S>);
+
+impl<S: Subject + ?Sized> Named for NameOf<S> {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+}
+
+/// A case, bound to its subject.
+pub struct SuiteCase {
+    id: String,
+    law: String,
+    says: &'static str,
+    run: Box<dyn Fn(&Trial) -> Outcome + Send + Sync>,
+}
+
+impl SuiteCase {
+    /// The same from version to version. Unique within a suite.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The id of the law that this is a case of.
+    pub fn law(&self) -> &str {
+        &self.law
+    }
+
+    /// The law, in a sentence.
+    pub fn says(&self) -> &'static str {
+        self.says
+    }
+
+    /// Checks the law. A panic is a failure.
+    pub fn run(&self, trial: &Trial) -> Outcome {
+        (self.run)(trial)
+    }
+}
+
+impl fmt::Debug for SuiteCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id, self.says)
+    }
+}
+
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite").field("subject", &self.subject()).field("cases", &self.cases).finish()
+    }
+}
+
+impl Suite {
+    /// `cases` on `subject`.
+    pub fn new<S: Subject + ?Sized + 'static>(subject: Arc<S>, cases: Vec<Case<S>>) -> Self {
+        let bind = |case: Case<S>| {
+            let on = Arc::clone(&subject);
+            SuiteCase { id: case.id.clone(), law: case.law.clone(), says: case.says, run: Box::new(move |trial| case.run(&on, trial)) }
+        };
+        let cases = cases.into_iter().map(bind).collect();
+        Self { subject: Arc::new(NameOf(subject)), cases }
+    }
+
+    /// What a report calls the subject.
+    pub fn subject(&self) -> String {
+        self.subject.name()
+    }
+
+    /// The cases, in the order in which they run.
+    pub fn cases(&self) -> &[SuiteCase] {
+        &self.cases
+    }
+
+    /// The same without the cases of one law.
+    #[must_use]
+    pub fn without_law(mut self, law: &str) -> Self {
+        self.cases.retain(|case| case.law != law);
+        self
+    }
+
+    /// Runs every case.
+    pub fn run(&self, trial: &Trial) -> Report {
+        let outcomes = self.cases.iter().map(|case| (case.id.clone(), case.run(trial))).collect();
+        Report { subject: self.subject(), outcomes }
+    }
+}
+
+/// Panics unless the subject holds every law: one line in a test of yours.
+///
+/// ```
+/// use std::sync::Arc;
+/// use zarr_conformance::device::DeviceUnderTest;
+///
+/// zarr_conformance::assert_conforms(DeviceUnderTest::new(Arc::new(zarr_buffer_api::HostDevice)));
+/// ```
+///
+/// # Panics
+/// With every law that is broken, and how.
+#[track_caller]
+pub fn assert_conforms(subject: impl Into<Suite>) {
+    subject.into().run(&Trial::default()).assert_conforms();
+}
+
 /// The outcomes of all cases on one subject.
 #[derive(Debug, Clone)]
 #[must_use = "a report that nobody looks at hides failures"]
@@ -91,7 +223,8 @@ pub struct Report {
 impl Report {
     /// Runs every case on `subject`.
     pub fn of<S: Subject + ?Sized>(subject: &S, cases: &[Case<S>]) -> Self {
-        let outcomes = cases.iter().map(|case| (case.id.clone(), case.run(subject))).collect();
+        let trial = Trial::default();
+        let outcomes = cases.iter().map(|case| (case.id.clone(), case.run(subject, &trial))).collect();
         Self { subject: subject.name(), outcomes }
     }
 
@@ -109,6 +242,9 @@ impl Report {
     }
 
     /// Panics with all failures if there are any.
+    ///
+    /// # Panics
+    /// As said.
     #[track_caller]
     pub fn assert_conforms(&self) {
         assert!(self.conforms(), "{self}");

@@ -89,6 +89,8 @@ fn of_chain(subject: &Subject, data_type: &DataType, name: &str, chain: &str, te
     }
     for case in cases() {
         let under_test = Arc::clone(&under_test);
-        tests.push(Test::new(format!("{name}::{}", case.id()), move || outcome(case.run(&*under_test))));
+        tests.push(Test::new(format!("{name}::{}", case.id()), move || {
+            outcome(case.run(&*under_test, &zarr_conformance::Trial::default()))
+        }));
     }
 }

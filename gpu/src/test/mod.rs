@@ -128,7 +128,8 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
     let laws = Arc::new(DeviceUnderTest::new(Arc::clone(&device) as Arc<dyn Device>));
     for case in cases() {
         let laws = Arc::clone(&laws);
-        tests.push(Test::new(format!("buffer::law::{}", case.id()), move || outcome(case.run(&*laws))));
+        tests
+            .push(Test::new(format!("buffer::law::{}", case.id()), move || outcome(case.run(&*laws, &zarr_conformance::Trial::default()))));
     }
     for test in zarr_buffer_cuda::testing::tests() {
         let device = Arc::clone(&device);

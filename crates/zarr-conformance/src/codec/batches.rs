@@ -1,7 +1,7 @@
 use zarr_codec_api::{CodecError, DecodeSlot, EncodeSlot, Scratch};
 
 use super::{Codec, CodecCase, CodecSubject, Room, case, source, triples};
-use crate::suite::{Broken, ensure};
+use crate::suite::{Broken, Trial, ensure};
 
 pub(super) fn cases() -> Vec<CodecCase> {
     vec![
@@ -26,7 +26,7 @@ fn decode(codec: &Codec, encoded: &[&[u8]], scratch: &mut Scratch) -> Vec<(Room,
     rooms.into_iter().zip(statuses).collect()
 }
 
-fn equals_singles(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn equals_singles(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let triples = triples(subject, &codec)?;
     let count = triples.len();
@@ -67,7 +67,7 @@ fn refused(codec: &Codec, good: &[u8]) -> Option<Vec<u8>> {
     candidates.into_iter().flatten().find(|bytes| codec.decode(bytes).is_err())
 }
 
-fn bad_slot_alone(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn bad_slot_alone(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let triples = triples(subject, &codec)?;
     let Some(bad) = triples.iter().find_map(|(_, encoded, _)| refused(&codec, encoded)) else {
@@ -89,7 +89,7 @@ fn bad_slot_alone(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn dirty_scratch(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn dirty_scratch(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let mut scratch = Scratch::new();
     for (index, (sample, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
@@ -110,7 +110,7 @@ fn dirty_scratch(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn threads(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn threads(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let triples = triples(subject, &codec)?;
     let (codec, triples) = (&codec, &triples);

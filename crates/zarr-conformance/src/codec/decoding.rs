@@ -4,8 +4,7 @@ use zarr_codec_api::{CodecError, DecodeSlot, Representation, Scratch, Target, Va
 
 use super::{Codec, CodecCase, CodecSubject, case, triples};
 use crate::Sample;
-use crate::samples::Random;
-use crate::suite::{Broken, ensure};
+use crate::suite::{Broken, Trial, ensure};
 
 pub(super) fn cases() -> Vec<CodecCase> {
     vec![
@@ -49,7 +48,7 @@ fn guarded(codec: &Codec, encoded: &[u8], len: usize, skew: usize) -> Result<Res
     Ok(status.map(|()| memory[start..start + len].to_vec()))
 }
 
-fn exact(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn exact(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         let Sample::Bytes(bytes) = decoded else { continue };
@@ -62,7 +61,7 @@ fn exact(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn other_size(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn other_size(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     // An array's size is its representation's; its destinations are never of another.
     if !matches!(codec.stage.decoded, Representation::Bytes(_)) {
@@ -78,7 +77,7 @@ fn other_size(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn limit(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn limit(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         let len = decoded.byte_len();
@@ -108,7 +107,8 @@ fn limit(subject: &dyn CodecSubject) -> Result<(), Broken> {
 }
 
 /// Decodes something that may be bad: whatever it says, it must not panic, write outside, or grow past its limit.
-fn survives(codec: &Codec, what: &str, encoded: &[u8], len: usize) -> Result<(), Broken> {
+fn survives(trial: &Trial, codec: &Codec, what: &str, encoded: &[u8], len: usize) -> Result<(), Broken> {
+    trial.input(encoded);
     let attempt = catch_unwind(AssertUnwindSafe(|| -> Result<(), Broken> {
         if codec.exact.is_some() || matches!(codec.stage.decoded, Representation::Bytes(_)) {
             let _ = guarded(codec, encoded, codec.exact.unwrap_or(len), 1)?;
@@ -138,32 +138,38 @@ fn survives(codec: &Codec, what: &str, encoded: &[u8], len: usize) -> Result<(),
     }
 }
 
-fn truncated(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn truncated(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         let step = encoded.len().div_ceil(MOST_CUTS).max(1);
         let ends = (0..encoded.len()).filter(|end| end % step == 0 || *end < 40 || encoded.len() - end < 20);
         for end in ends {
-            survives(&codec, &format!("sample {index} cut to {end} of {} bytes", encoded.len()), &encoded[..end], decoded.byte_len())?;
+            survives(
+                trial,
+                &codec,
+                &format!("sample {index} cut to {end} of {} bytes", encoded.len()),
+                &encoded[..end],
+                decoded.byte_len(),
+            )?;
         }
     }
     Ok(())
 }
 
-fn extended(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn extended(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         for tail in [&[0][..], &[0; 100], &[0xFF; 9], encoded] {
             let longer = [encoded, tail].concat();
-            survives(&codec, &format!("sample {index} with {} bytes behind it", tail.len()), &longer, decoded.byte_len())?;
+            survives(trial, &codec, &format!("sample {index} with {} bytes behind it", tail.len()), &longer, decoded.byte_len())?;
         }
     }
     Ok(())
 }
 
-fn mutated(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn mutated(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
-    let mut random = Random::new(11);
+    let mut random = trial.random(11);
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate().filter(|(_, triple)| !triple.1.is_empty()) {
         for round in 0..MOST_CUTS {
             let mut bytes = encoded.clone();
@@ -177,19 +183,19 @@ fn mutated(subject: &dyn CodecSubject) -> Result<(), Broken> {
                     _ => random.next() as u8,
                 };
             }
-            survives(&codec, &format!("sample {index}, mutation {round}"), &bytes, decoded.byte_len())?;
+            survives(trial, &codec, &format!("sample {index}, mutation {round}"), &bytes, decoded.byte_len())?;
         }
     }
     Ok(())
 }
 
-fn garbage(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn garbage(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
-    let mut random = Random::new(13);
+    let mut random = trial.random(13);
     for round in 0..MOST_CUTS {
         let bytes: Vec<u8> = (0..random.below(100)).map(|_| random.next() as u8).collect();
-        survives(&codec, &format!("garbage {round}"), &bytes, 1000)?;
-        survives(&codec, "bytes of one value", &vec![[0x00, 0xFF, 0x80, 0x01][round % 4]; round], 1000)?;
+        survives(trial, &codec, &format!("garbage {round}"), &bytes, 1000)?;
+        survives(trial, &codec, "bytes of one value", &vec![[0x00, 0xFF, 0x80, 0x01][round % 4]; round], 1000)?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use zarr_codec_api::{
 };
 use zarr_meta::Extension;
 
-use crate::samples::{Random, Sample, samples};
-use crate::suite::{Broken, Case, Report, Subject, ensure, ensure_same};
+use crate::samples::{Sample, samples};
+use crate::suite::{Broken, Case, Report, Subject, Suite, Trial, ensure, ensure_same};
 
 /// A codec chain on a device.
 pub trait DeviceCodecSubject: Subject {
@@ -82,6 +82,12 @@ impl DeviceCodecSubject for DeviceCodecUnderTest {
     }
 }
 
+impl From<DeviceCodecUnderTest> for Suite {
+    fn from(subject: DeviceCodecUnderTest) -> Self {
+        Self::new(Arc::new(subject) as Arc<dyn DeviceCodecSubject>, cases())
+    }
+}
+
 /// All cases for codecs on a device.
 pub fn cases() -> Vec<Case<dyn DeviceCodecSubject>> {
     vec![
@@ -108,8 +114,8 @@ pub fn check(subject: &(dyn DeviceCodecSubject + 'static)) -> Report {
 
 type DeviceCodecCase = Case<dyn DeviceCodecSubject>;
 
-fn case(id: &str, says: &'static str, check: fn(&dyn DeviceCodecSubject) -> Result<(), Broken>) -> DeviceCodecCase {
-    Case::new(format!("device-codec/{id}"), says, move |subject: &(dyn DeviceCodecSubject + 'static)| check(subject))
+fn case(id: &str, says: &'static str, check: fn(&dyn DeviceCodecSubject, &Trial) -> Result<(), Broken>) -> DeviceCodecCase {
+    Case::new(format!("device-codec/{id}"), says, move |subject: &(dyn DeviceCodecSubject + 'static), trial| check(subject, trial))
 }
 
 /// A subject's segment, and chunks for it.
@@ -210,7 +216,7 @@ fn bind(subject: &dyn DeviceCodecSubject) -> Result<Arc<dyn DeviceSegment>, Brok
     }
 }
 
-fn binds(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn binds(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     bind(subject)?;
     let placement = subject.provider().placement();
     ensure!(placement == Placement::Device(subject.device().id()), "placed on {placement}, the device is {}", subject.device().id());
@@ -225,7 +231,7 @@ fn binds(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn decode(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn decode(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
     let count = bound.chunks.len();
@@ -240,7 +246,7 @@ fn decode(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn scatter(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn scatter(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     if !bound.segment.scatters() {
         return Ok(());
@@ -278,7 +284,7 @@ fn scatter(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn unaligned(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn unaligned(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
     for skew in [1, 2, 3, 5, 8] {
@@ -301,8 +307,8 @@ impl Bound<'_> {
     }
 
     /// Variants of the chunks that may be bad.
-    fn variants(&self) -> Vec<Vec<u8>> {
-        let mut random = Random::new(17);
+    fn variants(&self, trial: &Trial) -> Vec<Vec<u8>> {
+        let mut random = trial.random(17);
         let mut variants = vec![Vec::new(), vec![0], vec![0xFF; 50]];
         for (encoded, _) in &self.chunks {
             for end in [1, 4, 8, encoded.len() / 2, encoded.len().saturating_sub(1)] {
@@ -323,10 +329,10 @@ impl Bound<'_> {
     }
 }
 
-fn bad_slot_alone(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn bad_slot_alone(subject: &dyn DeviceCodecSubject, trial: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
-    let Some(bad) = bound.variants().into_iter().find(|variant| bound.verdict(variant).is_none()) else {
+    let Some(bad) = bound.variants(trial).into_iter().find(|variant| bound.verdict(variant).is_none()) else {
         return Ok(());
     };
     for position in 0..=bound.chunks.len() {
@@ -343,10 +349,10 @@ fn bad_slot_alone(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn verdicts(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn verdicts(subject: &dyn DeviceCodecSubject, trial: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
-    let variants = bound.variants();
+    let variants = bound.variants(trial);
     let (statuses, output) = bound.decode(&*queue, &variants.iter().map(Vec::as_slice).collect::<Vec<_>>(), 0, 0)?;
     for (index, (variant, good)) in variants.iter().zip(statuses).enumerate() {
         let expected = bound.verdict(variant);
@@ -358,7 +364,7 @@ fn verdicts(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn scratch_budget(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn scratch_budget(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
     let output = bound.upload(&*queue, &vec![CANARY; bound.len])?;
@@ -381,7 +387,7 @@ fn scratch_budget(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn ordered(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn ordered(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let (first, second) = (bound.device.create_queue()?, bound.device.create_queue()?);
     for (encoded, decoded) in &bound.chunks {
@@ -398,7 +404,7 @@ fn ordered(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn two_queues(subject: &dyn DeviceCodecSubject) -> Result<(), Broken> {
+fn two_queues(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let bound = &bound;
     std::thread::scope(|scope| {

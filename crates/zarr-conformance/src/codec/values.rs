@@ -3,7 +3,7 @@ use zarr_meta::Extension;
 
 use super::{Codec, CodecCase, CodecSubject, case, triples};
 use crate::Sample;
-use crate::suite::{Broken, ensure};
+use crate::suite::{Broken, Trial, ensure};
 
 pub(super) fn cases() -> Vec<CodecCase> {
     vec![
@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<CodecCase> {
     ]
 }
 
-fn names(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn names(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let (provider, codec) = (subject.provider(), subject.codec());
     ensure!(!provider.name().is_empty(), "the provider has no name");
     ensure!(provider.codecs().contains(&codec.name), "{} is not among {:?}", codec.name, provider.codecs());
@@ -43,7 +43,7 @@ fn names(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn round_trip(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn round_trip(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         ensure!(codec.decode(encoded)? == *decoded, "sample {index} does not decode to itself");
@@ -53,7 +53,7 @@ fn round_trip(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn encoded_size(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn encoded_size(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let Some(declared) = codec.stage.encoded.byte_len()? else {
         return Ok(());
@@ -66,7 +66,7 @@ fn encoded_size(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn repeatable(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn repeatable(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let triples = triples(subject, &codec)?;
     for (index, (_, encoded, decoded)) in triples.iter().enumerate().rev() {
@@ -77,7 +77,7 @@ fn repeatable(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn elementwise(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn elementwise(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let Some(array) = subject.decoded().as_array() else {
         return Ok(());
     };
@@ -100,7 +100,7 @@ fn elementwise(subject: &dyn CodecSubject) -> Result<(), Broken> {
     Ok(())
 }
 
-fn verbatim(subject: &dyn CodecSubject) -> Result<(), Broken> {
+fn verbatim(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     for (index, (_, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
         let Sample::Bytes(bytes) = decoded else { continue };

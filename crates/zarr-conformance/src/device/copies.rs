@@ -1,7 +1,7 @@
 use zarr_buffer_api::{Buffer, BufferErrorKind, Device};
 
 use super::{DeviceCase, case, download, ensure_holds, pattern, staged, upload};
-use crate::suite::{Broken, ensure_refused, ensure_same};
+use crate::suite::{Broken, Trial, ensure_refused, ensure_same};
 
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
@@ -16,7 +16,7 @@ pub(super) fn cases() -> Vec<DeviceCase> {
     ]
 }
 
-fn round_trip(device: &dyn Device) -> Result<(), Broken> {
+fn round_trip(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for len in [0, 1, 7, 4096, (1 << 20) + 1] {
         let bytes = pattern(len, 1);
@@ -26,7 +26,7 @@ fn round_trip(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn plain_host_memory(device: &dyn Device) -> Result<(), Broken> {
+fn plain_host_memory(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let bytes = pattern(5000, 2);
     let buffer = device.allocate(bytes.len(), &*queue)?;
@@ -37,7 +37,7 @@ fn plain_host_memory(device: &dyn Device) -> Result<(), Broken> {
     ensure_same("plain host memory", &back.host_read()?, &bytes)
 }
 
-fn within_device(device: &dyn Device) -> Result<(), Broken> {
+fn within_device(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let bytes = pattern(3001, 3);
     let a = upload(device, &*queue, &bytes)?;
@@ -47,7 +47,7 @@ fn within_device(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*queue, "the source of the copy", &a, &bytes)
 }
 
-fn within_host(device: &dyn Device) -> Result<(), Broken> {
+fn within_host(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let (a, b) = (pattern(300, 4), pattern(300, 5));
     let to = device.allocate_staging(300)?;
@@ -57,7 +57,7 @@ fn within_host(device: &dyn Device) -> Result<(), Broken> {
     ensure_same("the later copy", &to.host_read()?, &b)
 }
 
-fn exact(device: &dyn Device) -> Result<(), Broken> {
+fn exact(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let canary = pattern(300, 6);
     for (start, len) in [(0, 300), (1, 1), (3, 17), (64, 64), (127, 130), (299, 1), (150, 0)] {
@@ -79,7 +79,7 @@ fn exact(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn lengths(device: &dyn Device) -> Result<(), Broken> {
+fn lengths(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let buffer = upload(device, &*queue, &[9; 8])?;
     for len in [0, 7, 9] {
@@ -90,7 +90,7 @@ fn lengths(device: &dyn Device) -> Result<(), Broken> {
 }
 
 #[cfg(feature = "toy")]
-fn unreachable(device: &dyn Device) -> Result<(), Broken> {
+fn unreachable(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let other = crate::toy::OpaqueDevice::new(i32::MAX);
     let other_queue = other.create_queue()?;
     let there = other.allocate(8, &*other_queue)?;

@@ -1,7 +1,7 @@
 use zarr_buffer_api::{Buffer, BufferErrorKind, Device};
 
 use super::{DeviceCase, case, ensure_holds, pattern, staged, upload};
-use crate::suite::{Broken, ensure_refused, ensure_same};
+use crate::suite::{Broken, Trial, ensure_refused, ensure_same};
 
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
@@ -21,7 +21,7 @@ pub(super) fn cases() -> Vec<DeviceCase> {
 
 const LEN: usize = 1 << 18;
 
-fn read_early(device: &dyn Device) -> Result<(), Broken> {
+fn read_early(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for round in 0..20 {
         let bytes = pattern(LEN, round);
@@ -44,7 +44,7 @@ fn read_early(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn write_early(device: &dyn Device) -> Result<(), Broken> {
+fn write_early(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for round in 0..20 {
         let bytes = pattern(LEN, round);
@@ -63,7 +63,7 @@ fn write_early(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn read_while_read(device: &dyn Device) -> Result<(), Broken> {
+fn read_while_read(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let bytes = pattern(LEN, 1);
     let source = staged(device, &bytes)?;
@@ -76,7 +76,7 @@ fn read_while_read(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*queue, "the copy", &buffer, &bytes)
 }
 
-fn borrowed_for_reading(device: &dyn Device) -> Result<(), Broken> {
+fn borrowed_for_reading(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let buffer = upload(device, &*queue, &[7; 16])?;
     let host = staged(device, &[1; 16])?;
@@ -92,7 +92,7 @@ fn borrowed_for_reading(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn borrowed_for_writing(device: &dyn Device) -> Result<(), Broken> {
+fn borrowed_for_writing(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let buffer = upload(device, &*queue, &[7; 16])?;
     let host = staged(device, &[1; 16])?;
@@ -105,7 +105,7 @@ fn borrowed_for_writing(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*queue, "a buffer once the host let go", &buffer, &[1; 16])
 }
 
-fn dropped(device: &dyn Device) -> Result<(), Broken> {
+fn dropped(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let (first, second) = (device.create_queue()?, device.create_queue()?);
     for round in 0..10 {
         let bytes = pattern(LEN, round);
@@ -126,7 +126,7 @@ fn dropped(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn dropped_host_memory(device: &dyn Device) -> Result<(), Broken> {
+fn dropped_host_memory(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for round in 0..10 {
         let bytes = pattern(LEN, round);

@@ -1,7 +1,7 @@
 use zarr_buffer_api::{BufferErrorKind, Device};
 
 use super::{DeviceCase, case, pattern, staged, upload};
-use crate::suite::{Broken, ensure, ensure_refused, ensure_same};
+use crate::suite::{Broken, Trial, ensure, ensure_refused, ensure_same};
 
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<DeviceCase> {
     ]
 }
 
-fn identity(device: &dyn Device) -> Result<(), Broken> {
+fn identity(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     ensure!(device.id() == device.id(), "the id changes");
     ensure!(!device.name().is_empty(), "the name is empty");
     let (a, b) = (device.create_queue()?, device.create_queue()?);
@@ -30,7 +30,7 @@ fn identity(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn extent(device: &dyn Device) -> Result<(), Broken> {
+fn extent(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let lens = [0, 1, 2, 255, 256, 257, 4096, (1 << 20) + 3];
     let buffers = lens.iter().map(|&len| device.allocate(len, &*queue)).collect::<Result<Vec<_>, _>>()?;
@@ -47,7 +47,7 @@ fn extent(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn visibility(device: &dyn Device) -> Result<(), Broken> {
+fn visibility(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let buffer = device.allocate(64, &*queue)?;
     ensure!(buffer.is_host_visible() == device.is_unified(), "host-visible: {}", buffer.is_host_visible());
@@ -58,7 +58,7 @@ fn visibility(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn staging(device: &dyn Device) -> Result<(), Broken> {
+fn staging(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     for len in [0, 1, 1000, 1 << 20] {
         let bytes = pattern(len, 3);
         let buffer = staged(device, &bytes)?;
@@ -68,7 +68,7 @@ fn staging(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn too_large(device: &dyn Device) -> Result<(), Broken> {
+fn too_large(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for len in [isize::MAX as usize, usize::MAX] {
         ensure_refused("an allocation of the whole address space", BufferErrorKind::OutOfMemory, device.allocate(len, &*queue))?;
@@ -79,7 +79,7 @@ fn too_large(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn reuse(device: &dyn Device) -> Result<(), Broken> {
+fn reuse(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for round in 0..64 {
         // 512 MiB in all: more than a device limited to the least has, if nothing is given back.
@@ -89,7 +89,7 @@ fn reuse(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn slices(device: &dyn Device) -> Result<(), Broken> {
+fn slices(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let buffer = device.allocate(100, &*queue)?;
     let slice = buffer.slice(10..60)?.slice(5..15)?;

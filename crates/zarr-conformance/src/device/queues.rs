@@ -1,7 +1,7 @@
 use zarr_buffer_api::{Buffer, Device, HostDevice, Layout, Region};
 
 use super::{DeviceCase, case, download, ensure_holds, pattern, upload};
-use crate::suite::{Broken, ensure, ensure_same};
+use crate::suite::{Broken, Trial, ensure, ensure_same};
 
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
@@ -22,7 +22,7 @@ fn whole(buffer: &Buffer) -> Result<Region, Broken> {
     Ok(Region::new(buffer.clone(), Layout::contiguous(&[buffer.len()], 1)?)?)
 }
 
-fn in_order(device: &dyn Device) -> Result<(), Broken> {
+fn in_order(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let (a, b) = (device.allocate(1000, &*queue)?, device.allocate(1000, &*queue)?);
     for round in 0..100 {
@@ -33,7 +33,7 @@ fn in_order(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*queue, "the last copy", &b, &[99; 1000])
 }
 
-fn across(device: &dyn Device) -> Result<(), Broken> {
+fn across(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let (first, second) = (device.create_queue()?, device.create_queue()?);
     for round in 0..20 {
         let bytes = pattern(1 << 16, round);
@@ -45,7 +45,7 @@ fn across(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn write_after_read(device: &dyn Device) -> Result<(), Broken> {
+fn write_after_read(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let (first, second) = (device.create_queue()?, device.create_queue()?);
     for round in 0..20 {
         let bytes = pattern(1 << 16, round);
@@ -59,7 +59,7 @@ fn write_after_read(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn ping_pong(device: &dyn Device) -> Result<(), Broken> {
+fn ping_pong(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let (first, second) = (device.create_queue()?, device.create_queue()?);
     let bytes = pattern(4096, 9);
     let (a, b) = (upload(device, &*first, &bytes)?, device.allocate(4096, &*first)?);
@@ -82,7 +82,7 @@ fn on_threads(count: usize, work: impl Fn(usize) -> Result<(), Broken> + Sync) -
     })
 }
 
-fn two_at_once(device: &dyn Device) -> Result<(), Broken> {
+fn two_at_once(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let setup = device.create_queue()?;
     let common = pattern(10_000, 50);
     let shared = upload(device, &*setup, &common)?;
@@ -98,7 +98,7 @@ fn two_at_once(device: &dyn Device) -> Result<(), Broken> {
     })
 }
 
-fn threads_one_buffer(device: &dyn Device) -> Result<(), Broken> {
+fn threads_one_buffer(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     const PART: usize = 1000;
     let setup = device.create_queue()?;
     let output = upload(device, &*setup, &[0; 4 * PART])?;
@@ -114,7 +114,7 @@ fn threads_one_buffer(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*setup, "parts written by several threads", &output, &expected)
 }
 
-fn threads_one_queue(device: &dyn Device) -> Result<(), Broken> {
+fn threads_one_queue(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     on_threads(4, |index| {
         for round in 0..20 {
@@ -126,7 +126,7 @@ fn threads_one_queue(device: &dyn Device) -> Result<(), Broken> {
     })
 }
 
-fn outlives_handle(device: &dyn Device) -> Result<(), Broken> {
+fn outlives_handle(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let bytes = pattern(1 << 18, 8);
     let back = device.allocate_staging(bytes.len())?;
     {
@@ -138,7 +138,7 @@ fn outlives_handle(device: &dyn Device) -> Result<(), Broken> {
     ensure_same("bytes that came when queue and buffer were gone", &back.host_read()?, &bytes)
 }
 
-fn record(device: &dyn Device) -> Result<(), Broken> {
+fn record(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let first = queue.record()?;
     ensure!(first.queue() == queue.id(), "an event of {:?} on queue {:?}", first.queue(), queue.id());
@@ -156,7 +156,7 @@ fn record(device: &dyn Device) -> Result<(), Broken> {
     ensure_same("bytes behind an event", &back.host_read()?, &bytes)
 }
 
-fn wait_for(device: &dyn Device) -> Result<(), Broken> {
+fn wait_for(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let bytes = pattern(100, 5);
     let buffer = upload(device, &*queue, &bytes)?;

@@ -1,7 +1,7 @@
 use zarr_buffer_api::{Buffer, BufferErrorKind, Device, Layout, Region};
 
 use super::{DeviceCase, case, ensure_holds, pattern, upload};
-use crate::suite::{Broken, ensure_refused};
+use crate::suite::{Broken, Trial, ensure_refused};
 
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
@@ -63,7 +63,7 @@ fn extent(layout: &Layout) -> Result<usize, Broken> {
     Ok(layout.span()?.end + 7)
 }
 
-fn copy(device: &dyn Device) -> Result<(), Broken> {
+fn copy(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for (from, to) in pairs() {
         let (source, canary) = (pattern(extent(&from)?, 1), pattern(extent(&to)?, 101));
@@ -82,7 +82,7 @@ fn copy(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn fill(device: &dyn Device) -> Result<(), Broken> {
+fn fill(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     for (_, to) in pairs() {
         for element in [pattern(to.item_size, 77), vec![0; to.item_size]] {
@@ -99,7 +99,7 @@ fn fill(device: &dyn Device) -> Result<(), Broken> {
     Ok(())
 }
 
-fn empty(device: &dyn Device) -> Result<(), Broken> {
+fn empty(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let (a, b) = (upload(device, &*queue, &[1; 8])?, upload(device, &*queue, &[2; 8])?);
     let layout = Layout { offset: 0, shape: vec![3, 0], strides: vec![4, 2], item_size: 2 };
@@ -109,7 +109,7 @@ fn empty(device: &dyn Device) -> Result<(), Broken> {
     ensure_holds(device, &*queue, "after empty boxes", &b, &[2; 8])
 }
 
-fn refuses(device: &dyn Device) -> Result<(), Broken> {
+fn refuses(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let queue = device.create_queue()?;
     let (a, b) = (upload(device, &*queue, &[1; 16])?, upload(device, &*queue, &[2; 16])?);
     let of = |buffer: &Buffer, shape: &[usize], strides: &[isize], offset: usize, item_size: usize| Region {
