@@ -1,0 +1,16 @@
+//! A codec and a device that live outside of the project: `example.rle`, and a scratchpad.
+#![deny(unsafe_code)]
+
+#[expect(unsafe_code, reason = "memory of a device is an unsafe contract")]
+mod device;
+mod rle;
+
+pub use device::Scratchpad;
+pub use rle::{NAME, Rle};
+
+use zarr_codec_api::{HostProvider, SimpleCodec};
+
+/// What a registry takes.
+pub fn provider() -> HostProvider {
+    HostProvider::new("example").with(NAME, |_, _| Ok(SimpleCodec::bytes_to_bytes(Rle)))
+}
