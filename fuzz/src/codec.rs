@@ -109,6 +109,16 @@ const CONFIGURATIONS: &[Configuration] = &[
         &[30],
         r#"[{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "blosc", "configuration": {"cname": "snappy", "clevel": 5, "shuffle": "shuffle", "typesize": 8, "blocksize": 64}}]"#,
     ),
+    Configuration(
+        r#""uint8""#,
+        &[100],
+        r#"["bytes", {"name": "conditional", "configuration": {"codecs": [{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}, {"name": "zstd", "configuration": {"level": 1}}]}}]"#,
+    ),
+    Configuration(
+        r#""int16""#,
+        &[4, 5],
+        r#"[{"name": "n5_default", "configuration": {"codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes", "configuration": {"endian": "big"}}, {"name": "gzip", "configuration": {"level": 1}}]}}]"#,
+    ),
 ];
 
 fn bind(data_type: &str, shape: &[u64], codecs: &str) -> Result<Chain, String> {

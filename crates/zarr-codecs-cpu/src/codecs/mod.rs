@@ -12,6 +12,7 @@ pub mod bytes;
 #[cfg(feature = "bz2")]
 pub mod bz2;
 pub mod cast_value;
+pub mod conditional;
 #[cfg(feature = "crc32")]
 pub mod crc32;
 #[cfg(feature = "crc32c")]
@@ -26,6 +27,7 @@ pub mod jenkins_lookup3;
 pub mod lz4;
 #[cfg(feature = "lzma")]
 pub mod lzma;
+pub mod n5_default;
 pub mod packbits;
 #[cfg(feature = "pcodec")]
 pub mod pcodec;
@@ -75,8 +77,10 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         astype::register,
         bitround::register,
         cast_value::register,
+        conditional::register,
         delta::register,
         fixedscaleoffset::register,
+        n5_default::register,
         packbits::register,
         #[cfg(feature = "pcodec")]
         pcodec::register,
