@@ -1,10 +1,12 @@
 //! The adapters between blocking and async stores, and the store that fails on purpose.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use zarr_conformance::store::{assert_held, check_store};
+use zarr_conformance::assert_conforms;
+use zarr_conformance::store::StoreUnderTest;
 use zarr_store::{AsyncToBlocking, BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, When};
 use zarr_store_api::{
     AnyStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreErrorKind,
@@ -126,30 +128,36 @@ mod opaque {
     }
 }
 
+/// Has checks run where futures find the runtime.
+fn inside(runtime: Runtime, store: StoreUnderTest) -> StoreUnderTest {
+    store.within(move |check| {
+        let _entered = runtime.enter();
+        check();
+    })
+}
+
 #[test]
 fn blocking_to_async() {
-    let runtime = Runtime::new().unwrap();
-    let _entered = runtime.enter();
-    assert_held(&check_store(|| AnyStore::asynchronous(Opaque(BlockingToAsync::new(MemoryStore::new())))));
+    let make = || AnyStore::asynchronous(Opaque(BlockingToAsync::new(MemoryStore::new())));
+    assert_conforms(inside(Runtime::new().unwrap(), StoreUnderTest::writable("memory, async", make)));
     let dir = tempfile::tempdir().unwrap();
-    let mut number = 0;
-    let make = || {
-        number += 1;
-        let store = FilesystemStore::new(dir.path().join(number.to_string())).unwrap();
+    let number = AtomicUsize::new(0);
+    let make = move || {
+        let store = FilesystemStore::new(dir.path().join(number.fetch_add(1, Ordering::Relaxed).to_string())).unwrap();
         AnyStore::asynchronous(Opaque(BlockingToAsync::new(store)))
     };
-    assert_held(&check_store(make));
+    assert_conforms(inside(Runtime::new().unwrap(), StoreUnderTest::writable("filesystem, async", make)));
 }
 
 #[test]
 fn async_to_blocking_and_back() {
     let runtime = Runtime::new().unwrap();
     let handle = runtime.handle().clone();
-    let make = || {
+    let make = move || {
         let inner = Opaque(BlockingToAsync::with_handle(MemoryStore::new(), handle.clone()));
         AnyStore::blocking(Opaque(AsyncToBlocking::new(inner).unwrap()))
     };
-    assert_held(&check_store(make));
+    assert_conforms(StoreUnderTest::writable("memory, async, blocking", make));
 }
 
 #[test]

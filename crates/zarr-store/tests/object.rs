@@ -12,7 +12,8 @@ use object_store::{
     PutPayload, PutResult, Result,
 };
 use tokio::runtime::Runtime;
-use zarr_conformance::store::{assert_held, check_store};
+use zarr_conformance::assert_conforms;
+use zarr_conformance::store::StoreUnderTest;
 use zarr_store::{AsyncToBlocking, ObjectStoreAdapter};
 use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, StoreKey, WritableStore};
 
@@ -69,11 +70,18 @@ fn key(text: &str) -> StoreKey {
     StoreKey::new(text).unwrap()
 }
 
+fn inside_a_runtime(store: StoreUnderTest) -> StoreUnderTest {
+    let runtime = Runtime::new().unwrap();
+    store.within(move |check| {
+        let _entered = runtime.enter();
+        check();
+    })
+}
+
 #[test]
 fn laws() {
-    let runtime = Runtime::new().unwrap();
-    let _entered = runtime.enter();
-    assert_held(&check_store(|| ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").into()));
+    let make = || ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").into();
+    assert_conforms(inside_a_runtime(StoreUnderTest::writable("object_store", make)));
 }
 
 #[test]
@@ -87,7 +95,7 @@ fn laws_below_a_prefix() {
         }
         ObjectStoreAdapter::new(inner, "memory://data/array").with_prefix(Path::from("data/array")).into()
     };
-    assert_held(&check_store(make));
+    assert_conforms(StoreUnderTest::writable("object_store below a prefix", make));
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn laws_where_suffixes_are_refused() {
         let inner = Counting { no_suffixes: true, ..Counting::default() };
         ObjectStoreAdapter::new(Arc::new(inner), "memory://").into()
     };
-    assert_held(&check_store(make));
+    assert_conforms(StoreUnderTest::writable("object_store without suffix ranges", make));
 }
 
 #[test]
@@ -125,10 +133,9 @@ fn keys_that_object_stores_cannot_hold_are_refused() {
 
 #[test]
 fn large_values_go_up_in_parts() {
-    let runtime = Runtime::new().unwrap();
-    let _entered = runtime.enter();
     for part in [1, 7, 999, 1000, 100_000] {
-        let make = || ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").with_upload_parts(5000, part * 100).into();
-        assert_held(&check_store(make));
+        let make = move || ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").with_upload_parts(5000, part * 100).into();
+        let name = format!("object_store, in parts of {}", part * 100);
+        assert_conforms(inside_a_runtime(StoreUnderTest::writable(name, make)));
     }
 }

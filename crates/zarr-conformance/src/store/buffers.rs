@@ -5,9 +5,25 @@ use std::sync::Arc;
 use zarr_buffer_api::{Buffer, BufferError, Device, HostDevice, Queue};
 use zarr_store_api::{ByteRange, StoreErrorKind, StoreKey};
 
-use super::face::Face;
-use super::read::{BAD_RANGES, MISSING, RANGES, expect_out_of_range};
-use super::{Broken, key, value_of};
+use super::face::{Face, expect_kind};
+use super::fixture::{MISSING, THOUSAND, key, value_of};
+use super::ranges::{BAD_RANGES, RANGES, expect_out_of_range};
+use super::{StoreCase, on_filled};
+use crate::suite::{Broken, ensure};
+
+pub(super) fn cases() -> Vec<StoreCase> {
+    vec![
+        on_filled(
+            "buffer/read",
+            "reads into a buffer, on any device, fill the front and leave the rest alone, without a wait for the device",
+            read,
+        ),
+        on_filled("buffer/missing", "a read of a key that is not there leaves the buffer alone", missing),
+        on_filled("buffer/too-short", "a buffer shorter than the range is an error, not a cut", too_short),
+        on_filled("buffer/out-of-range", "reads into a buffer refuse the ranges that other reads refuse", out_of_range),
+        on_filled("buffer/borrowed", "a buffer that the host holds is refused, and can be read to once it is let go", borrowed),
+    ]
+}
 
 /// What memory holds before a read.
 const BEFORE: u8 = 0xaa;
@@ -120,14 +136,14 @@ impl Place {
         #[cfg(feature = "toy")]
         if let Some(toy) = &self.toy {
             let violations = toy.state().1;
-            require!(violations.is_empty(), "{} is misused: {violations:?}", self.name);
+            ensure!(violations.is_empty(), "{} is misused: {violations:?}", self.name);
         }
         Ok(())
     }
 }
 
-pub(super) fn read_into_buffer(store: &Face) -> Result<(), Broken> {
-    let (key, value) = (key("foo/c/0/0"), value_of("foo/c/0/0"));
+fn read(store: &Face) -> Result<(), Broken> {
+    let (key, value) = (key(THOUSAND), value_of(THOUSAND));
     for place in places()? {
         let name = place.name;
         for (range, (start, end)) in RANGES {
@@ -136,11 +152,11 @@ pub(super) fn read_into_buffer(store: &Face) -> Result<(), Broken> {
                 let dst = place.memory(length + behind)?;
                 let before = place.waits();
                 let read = place.read(store, &key, *range, &dst)?;
-                require!(place.waits() == before, "a read into {name} waits for the device");
-                require!(read == Some(length), "{range} is {length} bytes, {read:?} are reported, into {name}");
+                ensure!(place.waits() == before, "a read into {name} waits for the device");
+                ensure!(read == Some(length), "{range} is {length} bytes, {read:?} are reported, into {name}");
                 let found = place.contents(&dst)?;
-                require!(found.get(..length) == value.get(*start..*end), "{range} reads other bytes, into {name}");
-                require!(found.iter().skip(length).all(|byte| *byte == BEFORE), "{range} writes behind its end, in {name}");
+                ensure!(found.get(..length) == value.get(*start..*end), "{range} reads other bytes, into {name}");
+                ensure!(found.iter().skip(length).all(|byte| *byte == BEFORE), "{range} writes behind its end, in {name}");
             }
         }
         place.end()?;
@@ -148,14 +164,14 @@ pub(super) fn read_into_buffer(store: &Face) -> Result<(), Broken> {
     Ok(())
 }
 
-pub(super) fn read_into_buffer_missing(store: &Face) -> Result<(), Broken> {
+fn missing(store: &Face) -> Result<(), Broken> {
     for place in places()? {
         for name in MISSING {
             for range in [ByteRange::All, ByteRange::Suffix(16), ByteRange::from(5..10), ByteRange::From(1)] {
                 let dst = place.memory(16)?;
                 let read = place.read(store, &key(name), range, &dst)?;
-                require!(read.is_none(), "`{name}`, {range}: get_into_buffer gives {read:?}, in {}", place.name);
-                require!(place.contents(&dst)? == [BEFORE; 16], "`{name}`, {range}: something is written to {}", place.name);
+                ensure!(read.is_none(), "`{name}`, {range}: get_into_buffer gives {read:?}, in {}", place.name);
+                ensure!(place.contents(&dst)? == [BEFORE; 16], "`{name}`, {range}: something is written to {}", place.name);
             }
         }
         place.end()?;
@@ -163,31 +179,42 @@ pub(super) fn read_into_buffer_missing(store: &Face) -> Result<(), Broken> {
     Ok(())
 }
 
-pub(super) fn read_into_buffer_refused(store: &Face) -> Result<(), Broken> {
-    let key = key("foo/c/0/0");
+fn too_short(store: &Face) -> Result<(), Broken> {
     for place in places()? {
-        let name = place.name;
         for (range, (start, end)) in RANGES.iter().filter(|(_, (start, end))| start < end) {
             let dst = place.memory(end - start - 1)?;
-            match place.read(store, &key, *range, &dst) {
-                Err(error) if error.kind() == StoreErrorKind::Parameter => {}
-                Err(error) => return Err(Broken(format!("{range} into {} bytes of {name} fails with another kind: {error}", dst.len()))),
-                Ok(read) => return Err(Broken(format!("{range} into {} bytes of {name} gives {read:?}", dst.len()))),
-            }
+            let read = place.read(store, &key(THOUSAND), *range, &dst);
+            expect_kind(&format!("{range} into {} bytes of {}", dst.len(), place.name), StoreErrorKind::Parameter, read)?;
         }
+        place.end()?;
+    }
+    Ok(())
+}
+
+fn out_of_range(store: &Face) -> Result<(), Broken> {
+    for place in places()? {
         for range in BAD_RANGES {
             let dst = place.memory(16)?;
-            expect_out_of_range(&format!("get_into_buffer of {range}, into {name}"), place.read(store, &key, *range, &dst))?;
+            let read = place.read(store, &key(THOUSAND), *range, &dst);
+            expect_out_of_range(&format!("get_into_buffer of {range}, into {}", place.name), read)?;
         }
+        place.end()?;
+    }
+    Ok(())
+}
+
+fn borrowed(store: &Face) -> Result<(), Broken> {
+    for place in places()? {
+        let name = place.name;
         let dst = place.memory(1000)?;
         if dst.is_host_visible() {
             let held = dst.host_read()?;
-            match place.read(store, &key, ByteRange::All, &dst) {
-                Err(error) if error.kind() == StoreErrorKind::Parameter => {}
-                other => return Err(Broken(format!("into memory of {name} that is held: {other:?}"))),
-            }
+            let read = place.read(store, &key(THOUSAND), ByteRange::All, &dst);
+            expect_kind(&format!("a read into memory of {name} that is held"), StoreErrorKind::Parameter, read)?;
+            ensure!(held.iter().all(|byte| *byte == BEFORE), "a refused read writes to memory of {name} that is held");
             drop(held);
-            require!(place.read(store, &key, ByteRange::All, &dst)? == Some(1000), "a refused read leaves the memory of {name} held");
+            let read = place.read(store, &key(THOUSAND), ByteRange::All, &dst)?;
+            ensure!(read == Some(1000), "once let go, memory of {name} takes {read:?} bytes");
         }
         place.end()?;
     }

@@ -1,5 +1,6 @@
 //! A store of either form, with blocking calls, and several actors at work on it at once.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -7,16 +8,25 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use zarr_store_api::{
-    AnyStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, Buffer, ByteRange, Bytes, Device, DeviceId, Listing, Queue,
-    ReadableStore, Store, StoreError, StoreKey, StorePrefix,
+    AnyStore, AsyncReadableStore, AsyncReadableStoreExt, AsyncStore, Buffer, ByteRange, Bytes, Device, Listing, Queue, ReadableStore,
+    Store, StoreError, StoreErrorKind, StoreKey, StorePrefix,
 };
 
-use super::Broken;
+use crate::suite::{Broken, ensure};
 
 pub(super) fn show(read: &Option<Bytes>) -> String {
     match read {
         None => "as missing".to_owned(),
         Some(bytes) => format!("{} bytes, beginning {:02x?}", bytes.len(), bytes.get(..bytes.len().min(8)).unwrap_or_default()),
+    }
+}
+
+/// Fails unless a call was refused with the right blame.
+pub(super) fn expect_kind<T: fmt::Debug>(what: &str, kind: StoreErrorKind, result: Result<T, StoreError>) -> Result<(), Broken> {
+    match result {
+        Err(error) if error.kind() == kind => Ok(()),
+        Err(error) => Err(Broken::Failed(format!("{what} is refused as {:?} ({error}), expected {kind:?}", error.kind()))),
+        Ok(_) => Err(Broken::Failed(format!("{what} is no error"))),
     }
 }
 
@@ -35,7 +45,7 @@ pub(super) enum Op {
 pub(super) type Job = Box<dyn Fn(usize) -> Op + Send + Sync>;
 
 pub(super) fn judge_read(key: &StoreKey, read: &Option<Bytes>, good: impl FnOnce(&Option<Bytes>) -> bool) -> Result<(), Broken> {
-    require!(good(read), "while others are at work, `{key}` reads {}", show(read));
+    ensure!(good(read), "while others are at work, `{key}` reads {}", show(read));
     Ok(())
 }
 
@@ -52,8 +62,8 @@ macro_rules! either {
     };
 }
 
-pub(super) fn cannot() -> StoreError {
-    StoreError::unsupported("the store says it can and then cannot")
+pub(super) fn cannot(be: &str) -> StoreError {
+    StoreError::unsupported(format!("the store cannot be {be}"))
 }
 
 impl Face {
@@ -92,44 +102,37 @@ impl Face {
             store.get_into_buffer(key, range, dst, device, queue))
     }
 
-    pub(super) fn reads_to_device(&self, device: DeviceId) -> bool {
-        match &self.0 {
-            AnyStore::Blocking(store) => store.reads_to_device(device),
-            AnyStore::Async(store) => store.reads_to_device(device),
-        }
-    }
-
     pub(super) fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
-        either!(self, store => store.as_writable().ok_or_else(cannot)?.set(key, value),
-            store.as_writable().ok_or_else(cannot)?.set(key, value))
+        either!(self, store => store.as_writable().ok_or_else(|| cannot("written to"))?.set(key, value),
+            store.as_writable().ok_or_else(|| cannot("written to"))?.set(key, value))
     }
 
     pub(super) fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
         either!(self, store => {
                 let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
-                store.as_writable().ok_or_else(cannot)?.set_vectored(key, &parts)
+                store.as_writable().ok_or_else(|| cannot("written to"))?.set_vectored(key, &parts)
             },
-            store.as_writable().ok_or_else(cannot)?.set_vectored(key, parts))
+            store.as_writable().ok_or_else(|| cannot("written to"))?.set_vectored(key, parts))
     }
 
     pub(super) fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
-        either!(self, store => store.as_writable().ok_or_else(cannot)?.erase(key),
-            store.as_writable().ok_or_else(cannot)?.erase(key))
+        either!(self, store => store.as_writable().ok_or_else(|| cannot("written to"))?.erase(key),
+            store.as_writable().ok_or_else(|| cannot("written to"))?.erase(key))
     }
 
     pub(super) fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
-        either!(self, store => store.as_writable().ok_or_else(cannot)?.erase_prefix(prefix),
-            store.as_writable().ok_or_else(cannot)?.erase_prefix(prefix))
+        either!(self, store => store.as_writable().ok_or_else(|| cannot("written to"))?.erase_prefix(prefix),
+            store.as_writable().ok_or_else(|| cannot("written to"))?.erase_prefix(prefix))
     }
 
     pub(super) fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
-        either!(self, store => store.as_listable().ok_or_else(cannot)?.list(prefix),
-            store.as_listable().ok_or_else(cannot)?.list(prefix))
+        either!(self, store => store.as_listable().ok_or_else(|| cannot("listed"))?.list(prefix),
+            store.as_listable().ok_or_else(|| cannot("listed"))?.list(prefix))
     }
 
     pub(super) fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
-        either!(self, store => store.as_listable().ok_or_else(cannot)?.list_dir(prefix),
-            store.as_listable().ok_or_else(cannot)?.list_dir(prefix))
+        either!(self, store => store.as_listable().ok_or_else(|| cannot("listed"))?.list_dir(prefix),
+            store.as_listable().ok_or_else(|| cannot("listed"))?.list_dir(prefix))
     }
 
     /// Has all jobs done at once: on threads, or by polling them in turn.
@@ -138,7 +141,7 @@ impl Face {
             AnyStore::Blocking(_) => thread::scope(|scope| {
                 let actors: Vec<_> = jobs.iter().map(|job| scope.spawn(move || self.act(job, steps))).collect();
                 let mut ends = actors.into_iter().map(|actor| actor.join());
-                ends.try_for_each(|end| end.unwrap_or_else(|_| Err(Broken("the store panics".to_owned()))))
+                ends.try_for_each(|end| end.unwrap_or_else(|_| Err(Broken::Failed("the store panics".to_owned()))))
             }),
             AnyStore::Async(store) => {
                 let actors = jobs.iter().map(|job| Box::pin(act_async(store, job, steps)) as Acting<'_>);
@@ -161,7 +164,7 @@ impl Face {
 }
 
 pub(super) async fn act_async(store: &Arc<dyn AsyncStore>, job: &Job, steps: usize) -> Result<(), Broken> {
-    let writable = || store.as_writable().ok_or_else(cannot);
+    let writable = || store.as_writable().ok_or_else(|| cannot("written to"));
     for step in 0..steps {
         match job(step) {
             Op::Get(key, good) => judge_read(&key, &store.get(&key, ByteRange::All).await?, good)?,

@@ -1,41 +1,59 @@
-//! A store that notes what it is asked, and answers reads with its notes.
+//! A store that notes what it is asked, and answers so that its answers are known again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+// A method of the contract that the recorder does not have would take its default here, and reach nobody's notes.
+#![deny(clippy::missing_trait_methods)]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zarr_buffer_api::DeviceKind;
 use zarr_store_api::{
     AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore, async_trait,
 };
-
-use super::forwarding::Calls;
-
-const METHODS: [&str; 11] =
-    ["get", "size", "get_ranges", "get_into", "get_into_buffer", "set", "set_vectored", "erase", "erase_prefix", "list", "list_dir"];
 
 /// The device that the recorder says it reads straight to.
 pub(super) const DIRECT: DeviceId = DeviceId::new(DeviceKind::ExtDev, 4711);
 
-#[derive(Debug, Default)]
-pub(super) struct Recorder(Mutex<Calls>);
+/// The size of every value.
+pub(super) const SIZE: u64 = 4242;
 
-impl Recorder {
-    /// Notes a call, and gives all notes as a value.
-    fn note(&self, method: &'static str) -> Bytes {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *calls.entry(method).or_default() += 1;
-        calls.iter().map(|(method, count)| format!("{method}={count} ")).collect::<String>().into()
-    }
+/// The name of what is listed below any prefix.
+pub(super) const LISTED: &str = "recorded";
+
+/// What a method answers to a read.
+pub(super) fn answer(method: &str) -> Bytes {
+    Bytes::from(format!("answered by {method}"))
 }
 
-/// The notes in a value.
-pub(super) fn decode(value: Option<Bytes>) -> Calls {
-    let text = value.map(|value| String::from_utf8_lossy(&value).into_owned()).unwrap_or_default();
-    let note = |note: &str| {
-        let (method, count) = note.split_once('=')?;
-        Some((METHODS.into_iter().find(|known| *known == method)?, count.parse().ok()?))
-    };
-    text.split_whitespace().filter_map(note).collect()
+/// A call: the method, then what it was given that a wrapper has no business to change.
+pub(super) type Call = (&'static str, String);
+
+#[derive(Debug)]
+pub(super) struct Recorder {
+    calls: Mutex<Vec<Call>>,
+    writable: bool,
+    listable: bool,
+}
+
+impl Recorder {
+    pub(super) fn new(writable: bool, listable: bool) -> Self {
+        Self { calls: Mutex::default(), writable, listable }
+    }
+
+    /// What arrived.
+    pub(super) fn calls(&self) -> Vec<Call> {
+        self.notes().clone()
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a call, and gives its answer.
+    fn note(&self, method: &'static str, given: impl ToString) -> Bytes {
+        self.notes().push((method, given.to_string()));
+        answer(method)
+    }
 }
 
 fn copy(value: &[u8], dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
@@ -45,35 +63,59 @@ fn copy(value: &[u8], dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
     Ok(Some(value.len()))
 }
 
+pub(super) fn show_ranges(ranges: &[ByteRange]) -> String {
+    ranges.iter().map(|range| format!("{range};")).collect()
+}
+
+fn lend(value: &Bytes, each: &mut dyn FnMut(u64, &[u8])) -> Option<u64> {
+    each(0, value);
+    Some(value.len() as u64)
+}
+
 impl ReadableStore for Recorder {
-    fn get(&self, _: &StoreKey, _: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        Ok(Some(self.note("get")))
+    fn get(&self, _: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        Ok(Some(self.note("get", range)))
     }
 
     fn size(&self, _: &StoreKey) -> Result<Option<u64>, StoreError> {
-        self.note("size");
-        Ok(Some(0))
+        self.note("size", "");
+        Ok(Some(SIZE))
     }
 
     fn get_ranges(&self, _: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let notes = self.note("get_ranges");
-        Ok(Some(vec![notes; ranges.len()]))
+        let answer = self.note("get_ranges", show_ranges(ranges));
+        Ok(Some(vec![answer; ranges.len()]))
     }
 
-    fn get_into(&self, _: &StoreKey, _: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
-        copy(&self.note("get_into"), dst)
+    fn get_into(&self, _: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        copy(&self.note("get_into", range), dst)
+    }
+
+    fn get_pieces(
+        &self,
+        _: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        Ok(lend(&self.note("get_pieces", format!("{range} by {}", piece.len())), each))
+    }
+
+    fn reader<'a>(&'a self, _: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(RecordedReader(self)))
     }
 
     fn get_into_buffer(
         &self,
         _: &StoreKey,
-        _: ByteRange,
+        range: ByteRange,
         dst: &Buffer,
         _: &Arc<dyn Device>,
         _: &Arc<dyn Queue>,
     ) -> Result<Option<usize>, StoreError> {
+        let answer = self.note("get_into_buffer", range);
         let mut memory = dst.host_write().map_err(|error| StoreError::from_buffer(error, "cannot answer"))?;
-        copy(&self.note("get_into_buffer"), &mut memory)
+        copy(&answer, &mut memory)
     }
 
     fn reads_to_device(&self, device: DeviceId) -> bool {
@@ -81,51 +123,88 @@ impl ReadableStore for Recorder {
     }
 }
 
+#[derive(Debug)]
+struct RecordedReader<'a>(&'a Recorder);
+
+impl ValueReader for RecordedReader<'_> {
+    fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        Ok(Some(self.0.note("reader.get", range)))
+    }
+
+    fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let answer = self.0.note("reader.get_ranges", show_ranges(ranges));
+        Ok(Some(vec![answer; ranges.len()]))
+    }
+
+    fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        copy(&self.0.note("reader.get_into", range), dst)
+    }
+
+    fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
+        Ok(lend(&self.0.note("reader.get_pieces", format!("{range} by {}", piece.len())), each))
+    }
+
+    fn is_parallel(&self) -> bool {
+        true
+    }
+}
+
 impl WritableStore for Recorder {
-    fn set(&self, _: &StoreKey, _: Bytes) -> Result<(), StoreError> {
-        self.note("set");
+    fn set(&self, _: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.note("set", value.len());
         Ok(())
     }
 
-    fn set_vectored(&self, _: &StoreKey, _: &[&[u8]]) -> Result<(), StoreError> {
-        self.note("set_vectored");
+    fn set_vectored(&self, _: &StoreKey, parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.note("set_vectored", format!("{:?}", parts.iter().map(|part| part.len()).collect::<Vec<_>>()));
+        Ok(())
+    }
+
+    fn set_pieces(&self, _: &StoreKey, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> Result<(), StoreError> {
+        let mut made = vec![0; len as usize];
+        make(0, &mut made);
+        self.note("set_pieces", format!("{made:?} by {}", piece.len()));
         Ok(())
     }
 
     fn erase(&self, _: &StoreKey) -> Result<(), StoreError> {
-        self.note("erase");
+        self.note("erase", "");
         Ok(())
     }
 
     fn erase_prefix(&self, _: &StorePrefix) -> Result<(), StoreError> {
-        self.note("erase_prefix");
+        self.note("erase_prefix", "");
         Ok(())
     }
 }
 
 impl ListableStore for Recorder {
-    fn list(&self, _: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
-        self.note("list");
-        Ok(Vec::new())
+    fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        self.note("list", "");
+        Ok(vec![prefix.key(LISTED)?])
     }
 
-    fn list_dir(&self, _: &StorePrefix) -> Result<Listing, StoreError> {
-        self.note("list_dir");
-        Ok(Listing::default())
+    fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        self.note("list_dir", "");
+        Ok(Listing { keys: vec![prefix.key(LISTED)?], prefixes: vec![prefix.join(LISTED)?] })
     }
 }
 
 impl Store for Recorder {
     fn as_writable(&self) -> Option<&dyn WritableStore> {
-        Some(self)
+        self.writable.then_some(self as &dyn WritableStore)
     }
 
     fn as_listable(&self) -> Option<&dyn ListableStore> {
-        Some(self)
+        self.listable.then_some(self as &dyn ListableStore)
     }
 
     fn name(&self) -> String {
         "recorder".to_owned()
+    }
+
+    fn native_async(&self) -> Option<Arc<dyn AsyncStore>> {
+        None
     }
 }
 
@@ -146,10 +225,10 @@ impl AsyncReadableStore for Recorder {
     async fn get_into(
         &self,
         _: &StoreKey,
-        _: ByteRange,
+        range: ByteRange,
         mut dst: Box<dyn Destination>,
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
-        let result = copy(&self.note("get_into"), (*dst).bytes_mut());
+        let result = copy(&self.note("get_into", range), (*dst).bytes_mut());
         (dst, result)
     }
 
@@ -175,8 +254,9 @@ impl AsyncWritableStore for Recorder {
         WritableStore::set(self, key, value)
     }
 
-    async fn set_vectored(&self, key: &StoreKey, _: Vec<Bytes>) -> Result<(), StoreError> {
-        WritableStore::set_vectored(self, key, &[])
+    async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+        WritableStore::set_vectored(self, key, &parts)
     }
 
     async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
@@ -201,14 +281,18 @@ impl AsyncListableStore for Recorder {
 
 impl AsyncStore for Recorder {
     fn as_writable(&self) -> Option<&dyn AsyncWritableStore> {
-        Some(self)
+        self.writable.then_some(self as &dyn AsyncWritableStore)
     }
 
     fn as_listable(&self) -> Option<&dyn AsyncListableStore> {
-        Some(self)
+        self.listable.then_some(self as &dyn AsyncListableStore)
     }
 
     fn name(&self) -> String {
         "recorder".to_owned()
+    }
+
+    fn native_blocking(&self) -> Option<Arc<dyn Store>> {
+        None
     }
 }

@@ -1,30 +1,45 @@
-//! The laws of writing.
+//! The laws of writing, one call after another.
 
-use std::thread;
+use zarr_store_api::{ByteRange, Bytes, StoreErrorKind, StorePrefix};
 
-use zarr_store_api::{AnyStore, ByteRange, Bytes, StorePrefix};
+use super::face::{Face, show};
+use super::fixture::{key, pattern, prefix};
+use super::{StoreCase, on_empty};
+use crate::suite::{Broken, ensure};
 
-use super::face::{Face, Job, Op, poll_and_drop, show};
-use super::list::{list_all, names};
-use super::read::read_whole;
-use super::{Broken, fixture, key, pattern, prefix};
+pub(super) fn cases() -> Vec<StoreCase> {
+    vec![
+        on_empty("write/read-after-write", "a write is seen by every later read, also when it replaces a longer value", read_after_write),
+        on_empty("write/pieces", "a value in pieces is the pieces one after another, however many", pieces),
+        on_empty(
+            "write/odd-keys",
+            "a key is a name and no path or pattern: odd ones are kept as they are, or refused as invalid",
+            odd_keys,
+        ),
+        on_empty("write/erase", "an erased key is gone, can be erased again and written again", erase),
+        on_empty("write/erase-prefix", "erasing a prefix erases what is below it and nothing else", erase_prefix),
+        on_empty("write/erase-root", "erasing the root empties the store, which stays usable", erase_root),
+    ]
+}
 
-pub(super) fn write_read_after_write(store: &Face) -> Result<(), Broken> {
+fn read_after_write(store: &Face) -> Result<(), Broken> {
     let key = key("a/b/c");
     for (seed, length) in [1000, 10, 0, 5000, 1].into_iter().enumerate() {
-        let value = pattern(length, seed as u64);
+        let value = pattern(length, seed as u64 + 1);
         store.set(&key, value.clone())?;
         let read = store.get(&key, ByteRange::All)?;
-        require!(read.as_ref() == Some(&value), "{length} bytes written, reads {}", show(&read));
-        require!(store.size(&key)? == Some(length as u64), "{length} bytes written, another size");
+        ensure!(read.as_ref() == Some(&value), "{length} bytes written, reads {}", show(&read));
+        let read = store.get(&key, ByteRange::Suffix(4))?;
+        ensure!(read.as_deref() == value.get(length.saturating_sub(4)..), "{length} bytes written, its end reads {}", show(&read));
+        ensure!(store.size(&key)? == Some(length as u64), "{length} bytes written, another size");
     }
     Ok(())
 }
 
-pub(super) fn write_pieces(store: &Face) -> Result<(), Broken> {
-    let key = key("a/pieces");
+fn pieces(store: &Face) -> Result<(), Broken> {
     let whole = pattern(100_000, 9);
-    for cuts in [&[][..], &[0], &[100_000], &[1, 1, 2, 50_000, 99_999], &[30_000; 3]] {
+    for (index, cuts) in [&[][..], &[0], &[100_000], &[1, 1, 2, 50_000, 99_999], &[30_000; 3]].into_iter().enumerate() {
+        let key = key(&format!("pieces/{index}"));
         let mut parts = Vec::new();
         let mut from = 0;
         for cut in cuts.iter().copied().chain([100_000]) {
@@ -33,17 +48,62 @@ pub(super) fn write_pieces(store: &Face) -> Result<(), Broken> {
         }
         store.set_vectored(&key, parts)?;
         let read = store.get(&key, ByteRange::All)?;
-        require!(read.as_ref() == Some(&whole), "cut at {cuts:?}: reads {}", show(&read));
+        ensure!(read.as_ref() == Some(&whole), "cut at {cuts:?}: reads {}", show(&read));
     }
-    let many: Vec<Bytes> = whole.chunks(20).map(Bytes::copy_from_slice).collect();
-    store.set_vectored(&key, many)?;
-    require!(store.get(&key, ByteRange::All)? == Some(whole), "5000 pieces read as something else");
-    store.set_vectored(&key, Vec::new())?;
-    require!(store.size(&key)? == Some(0), "no pieces at all are not an empty value");
+    let (many, none) = (key("pieces/many"), key("pieces/none"));
+    store.set_vectored(&many, whole.chunks(20).map(Bytes::copy_from_slice).collect())?;
+    let read = store.get(&many, ByteRange::All)?;
+    ensure!(read == Some(whole), "5000 pieces read {}", show(&read));
+    store.set_vectored(&none, Vec::new())?;
+    ensure!(store.size(&none)? == Some(0), "no pieces at all are not an empty value");
     Ok(())
 }
 
-pub(super) fn write_erase(store: &Face) -> Result<(), Broken> {
+/// Keys that mean something else to one medium or another.
+const ODD: [&str; 16] = [
+    "odd/%2E%2E/a",
+    "odd/a%2Fb",
+    "odd/a\\..\\b",
+    "odd/..a",
+    "odd/a..",
+    "odd/.../a",
+    "odd/a b",
+    "odd/ a",
+    "odd/~",
+    "odd/$HOME",
+    "odd/#?*",
+    "odd/[x]{y}",
+    "odd/a:b",
+    "odd/-rf",
+    "odd/a\nb",
+    "odd/.hidden",
+];
+
+fn odd_keys(store: &Face) -> Result<(), Broken> {
+    // What an odd key could be taken for.
+    let plain = ["a", "b", "odd/b", "odd/a/b", "odd/hidden", "odd/x/a"];
+    let plain: Vec<_> = plain.iter().zip(100..).map(|(name, seed)| (key(name), pattern(10, seed))).collect();
+    plain.iter().try_for_each(|(key, value)| store.set(key, value.clone()))?;
+    let mut kept = Vec::new();
+    for (index, name) in ODD.iter().enumerate() {
+        match store.set(&key(name), pattern(20, index as u64 + 1)) {
+            Ok(()) => kept.push((name, pattern(20, index as u64 + 1))),
+            Err(error) if error.kind() == StoreErrorKind::InvalidKey => {}
+            Err(error) => return Err(Broken::Failed(format!("`{}` is refused as no invalid key: {error}", name.escape_debug()))),
+        }
+    }
+    for (name, value) in kept {
+        let read = store.get(&key(name), ByteRange::All)?;
+        ensure!(read.as_ref() == Some(&value), "`{}` reads {}", name.escape_debug(), show(&read));
+    }
+    for (key, value) in plain {
+        let read = store.get(&key, ByteRange::All)?;
+        ensure!(read == Some(value), "once odd keys are written, `{key}` reads {}", show(&read));
+    }
+    Ok(())
+}
+
+fn erase(store: &Face) -> Result<(), Broken> {
     let (one, other) = (key("a/b/one"), key("a/b/other"));
     store.erase(&one)?;
     store.set(&one, pattern(10, 1))?;
@@ -52,129 +112,52 @@ pub(super) fn write_erase(store: &Face) -> Result<(), Broken> {
     store.erase(&one)?;
     store.erase(&key("a/b"))?;
     store.erase(&key("a/b/other/below"))?;
-    require!(store.get(&one, ByteRange::All)?.is_none(), "an erased key has a value");
-    require!(store.size(&other)? == Some(10), "erasing one key erased another");
+    ensure!(store.get(&one, ByteRange::All)?.is_none(), "an erased key has a value");
+    ensure!(store.size(&other)? == Some(10), "erasing one key erased another");
     store.set(&one, pattern(20, 3))?;
-    require!(store.size(&one)? == Some(20), "an erased key cannot be written again");
+    ensure!(store.size(&one)? == Some(20), "an erased key cannot be written again");
     Ok(())
 }
 
-pub(super) fn fill(store: &Face) -> Result<(), Broken> {
-    for (key, value) in fixture() {
-        store.set(&key, value)?;
-    }
-    Ok(())
+/// Keys below prefixes that begin alike.
+const TREE: [&str; 7] = ["foo/c/0/0", "foo/c/0/1", "foo/c/10/0", "foo/zarr.json", "foo-bar", "foo.bar/.zarray", "foobar/zarr.json"];
+
+fn plant(store: &Face) -> Result<(), Broken> {
+    TREE.iter().try_for_each(|name| Ok(store.set(&key(name), pattern(30, 1))?))
 }
 
-pub(super) fn write_erase_prefix(store: &Face) -> Result<(), Broken> {
-    fill(store)?;
-    for below in ["nothing", "fo", "zarr.json", "foo/c/1"] {
-        store.erase_prefix(&prefix(below))?;
+/// The keys of [`TREE`] that have values.
+fn standing(store: &Face) -> Result<Vec<&'static str>, Broken> {
+    let mut standing = Vec::new();
+    for name in TREE {
+        if store.size(&key(name))?.is_some() {
+            standing.push(name);
+        }
     }
-    require!(store.list(&StorePrefix::root())?.len() == fixture().len(), "erasing what is not there erased something");
-    for (below, left) in [("foo/c/0", 8), ("foo", 5), ("température", 4)] {
+    Ok(standing)
+}
+
+fn erase_prefix(store: &Face) -> Result<(), Broken> {
+    plant(store)?;
+    for below in ["nothing", "fo", "foo-bar", "foo/c/1", "foo/zarr.json"] {
         store.erase_prefix(&prefix(below))?;
-        let listed = store.list(&StorePrefix::root())?;
-        require!(listed.len() == left, "erasing `{below}/` leaves {:?}", names(&listed));
-        require!(!listed.iter().any(|key| prefix(below).contains(key)), "erasing `{below}/` leaves {:?}", names(&listed));
+        ensure!(standing(store)? == TREE, "erasing `{below}/`, where nothing is, leaves {:?}", standing(store)?);
     }
-    require!(store.get(&key("foobar/zarr.json"), ByteRange::All)?.is_some(), "a sibling is gone");
-    let listed = store.list_dir(&StorePrefix::root())?;
-    require!(names(&listed.prefixes) == ["foo.bar/", "foobar/"], "an erased prefix is still listed: {:?}", names(&listed.prefixes));
+    for (below, left) in [("foo/c/0", &TREE[2..]), ("foo", &TREE[4..])] {
+        store.erase_prefix(&prefix(below))?;
+        ensure!(standing(store)? == left, "erasing `{below}/` leaves {:?}", standing(store)?);
+    }
     store.set(&key("foo/c/0/0"), pattern(3, 1))?;
-    require!(store.size(&key("foo/c/0/0"))? == Some(3), "an erased prefix cannot be written to again");
+    ensure!(store.size(&key("foo/c/0/0"))? == Some(3), "an erased prefix cannot be written to again");
     Ok(())
 }
 
-pub(super) fn write_erase_root(store: &Face) -> Result<(), Broken> {
+fn erase_root(store: &Face) -> Result<(), Broken> {
     store.erase_prefix(&StorePrefix::root())?;
-    fill(store)?;
+    plant(store)?;
     store.erase_prefix(&StorePrefix::root())?;
-    let listed = store.list(&StorePrefix::root())?;
-    require!(listed.is_empty(), "left are {:?}", names(&listed));
-    fill(store)?;
-    read_whole(store)
-}
-
-pub(super) fn write_list(store: &Face) -> Result<(), Broken> {
-    require!(store.list(&StorePrefix::root())?.is_empty(), "a new store is not empty");
-    fill(store)?;
-    list_all(store)?;
-    store.erase(&key("foobar/zarr.json"))?;
-    let listed = store.list_dir(&StorePrefix::root())?;
-    require!(names(&listed.prefixes) == ["foo.bar/", "foo/", "température/"], "listed are {:?}", names(&listed.prefixes));
-    Ok(())
-}
-
-/// A value of which every byte tells which writer it is from.
-pub(super) fn uniform(writer: usize, step: usize) -> Bytes {
-    let length = 10_000 + 7 * writer + 1000 * (step % 5);
-    Bytes::from(vec![writer as u8 + 1; length])
-}
-
-pub(super) fn is_uniform(value: &Bytes) -> bool {
-    let Some(first) = value.first() else { return false };
-    let writer = usize::from(*first) - 1;
-    value.iter().all(|byte| byte == first) && (0..5).any(|step| uniform(writer, step).len() == value.len())
-}
-
-pub(super) fn write_atomic(store: &Face) -> Result<(), Broken> {
-    let target = key("a/contested");
-    store.set(&target, uniform(0, 0))?;
-    let writers = (0..4).map(|writer| -> Job {
-        let target = target.clone();
-        Box::new(move |step| match step % 2 {
-            0 => Op::Set(target.clone(), uniform(writer, step)),
-            _ => Op::SetVectored(target.clone(), uniform(writer, step).chunks(999).map(Bytes::copy_from_slice).collect()),
-        })
-    });
-    let readers = (0..4).map(|_| -> Job {
-        let target = target.clone();
-        Box::new(move |_| Op::Get(target.clone(), Box::new(|read| read.as_ref().is_some_and(is_uniform))))
-    });
-    store.run(writers.chain(readers).collect(), 40)?;
-    let left = store.get(&target, ByteRange::All)?;
-    require!(left.as_ref().is_some_and(is_uniform), "what is left is a mixture: {}", show(&left));
-    Ok(())
-}
-
-pub(super) fn write_concurrent(store: &Face) -> Result<(), Broken> {
-    let jobs = (0..6).map(|writer| -> Job {
-        Box::new(move |step| {
-            // All below one prefix, which vanishes and comes back as its keys do.
-            let key = key(&format!("shared/{}/{writer}", step / 2 % 3));
-            match step % 2 {
-                0 => Op::Set(key, uniform(writer, step)),
-                _ => Op::Erase(key),
-            }
-        })
-    });
-    store.run(jobs.collect(), 30)?;
-    let jobs = (0..6).map(|writer| -> Job { Box::new(move |step| Op::Set(key(&format!("kept/{step}/{writer}")), uniform(writer, step))) });
-    store.run(jobs.collect(), 10)?;
-    for writer in 0..6 {
-        for step in 0..10 {
-            let read = store.get(&key(&format!("kept/{step}/{writer}")), ByteRange::All)?;
-            require!(read.as_ref() == Some(&uniform(writer, step)), "`kept/{step}/{writer}` reads {}", show(&read));
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn write_cancel(store: &Face) -> Result<(), Broken> {
-    let AnyStore::Async(inner) = &store.0 else { return Ok(()) };
-    let Some(writable) = inner.as_writable() else { return Ok(()) };
-    for polls in 0..6 {
-        // A key of its own each time: a write that was dropped may still take place later.
-        let key = key(&format!("cancelled/{polls}"));
-        store.set(&key, uniform(0, 0))?;
-        poll_and_drop(writable.set(&key, uniform(1, 1)), polls);
-        poll_and_drop(writable.set_vectored(&key, vec![uniform(2, 0), Bytes::new()]), polls);
-        for _ in 0..20 {
-            let read = store.get(&key, ByteRange::All)?;
-            require!(read.as_ref().is_some_and(is_uniform), "dropped after {polls} polls: {}", show(&read));
-            thread::yield_now();
-        }
-    }
+    ensure!(standing(store)?.is_empty(), "left are {:?}", standing(store)?);
+    plant(store)?;
+    ensure!(standing(store)? == TREE, "an emptied store, filled again, has {:?}", standing(store)?);
     Ok(())
 }
