@@ -47,6 +47,32 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
     tests
 }
 
+/// One array read to several devices at a time, each from a thread of its own; and copied from each to the next.
+pub(super) fn several(subjects: &[Subject]) -> TestResult {
+    let count = 3_000_000;
+    let builder = ArrayBuilder::new([count], DataType::Float32).chunks([count / 37]).codecs(codecs(&format!("[{LITTLE},{ZSTD}]"))?);
+    let array = filled(&builder, &reference_options(), 4)?;
+    let expected = array.read(&Selection::all())?;
+    let expected = expected.as_bytes().ok_or("elements of fixed size")?;
+    let read = |subject: &Subject| -> Result<(Tensor, DeviceTarget)> {
+        let target = target(subject)?.with_staging(1 << 20);
+        Ok((array.with_options(&options(subject))?.read_to_device(&Selection::all(), &target)?, target))
+    };
+    for _ in 0..3 {
+        let tensors = std::thread::scope(|scope| {
+            let lanes: Vec<_> = subjects.iter().map(|subject| scope.spawn(|| read(subject))).collect();
+            lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect::<Result<Vec<_>>>()
+        })?;
+        for (from, to) in tensors.iter().zip(tensors.iter().cycle().skip(1)) {
+            same(&download(&from.0, &from.1)?, expected, &format!("on {}", from.1.device.id()))?;
+            let copy = Tensor { buffer: to.1.device.allocate(from.0.buffer.len(), &*to.1.queue)?, ..from.0.clone() };
+            to.1.queue.copy(&from.0.buffer, &copy.buffer)?;
+            same(&download(&copy, &to.1)?, expected, &format!("from {} to {}", from.1.device.id(), to.1.device.id()))?;
+        }
+    }
+    Ok(())
+}
+
 /// One zstd chunk on the device.
 pub(super) fn probe(subject: &Subject) -> TestResult {
     let array = filled(&ArrayBuilder::new([1000], DataType::Int32).chunks([1000]), &reference_options(), 1)?;

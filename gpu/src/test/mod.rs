@@ -136,6 +136,15 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
         tests.push(Test::new(format!("buffer::{}", test.name), move || (test.run)(&device).map_err(Into::into)));
     }
     tests.extend(with_kernels(&subject));
+    let mut all = Vec::new();
+    for info in zarr_buffer_cuda::devices()? {
+        let device = CudaDevice::new(info.ordinal)?;
+        all.push(Subject { provider: cuda_provider(&device)?, device, small });
+    }
+    tests.push(match all.len() {
+        0 | 1 => Test::ignored("arrays::several-devices, for there is one"),
+        _ => Test::new("arrays::several-devices", move || arrays::several(&all)),
+    });
     Ok(tests)
 }
 
