@@ -40,23 +40,30 @@
 //! codec::assert_conforms(provider, Extension::new("example.flip"), Representation::Bytes(ByteLen::Exact(1000)));
 //! ```
 //!
-//! Codecs on a device are held against a reference on the host: see [`device`].
+//! Codecs on a device are held against a reference on the host: see [`device`]. Two implementations of one codec are held against each other:
+//! see [`pair`]. Chunks of every data type and shape come from [`representations`](crate::representations).
 
+mod bad_input;
 mod batches;
+mod bound;
 mod decoding;
 pub mod device;
+mod encoding;
+mod error_bound;
+mod mutants;
+pub mod pair;
 mod values;
 
+use std::fmt;
 use std::sync::Arc;
 
-use zarr_codec_api::{
-    CodecError, CodecProvider, DecodeSlot, Direction, EncodeSlot, HostSegment, Limits, Representation, Scratch, Segment, Source, Stage,
-    Target, VariableData,
-};
+use zarr_codec_api::{CodecError, CodecProvider, Representation};
 use zarr_meta::Extension;
 
+pub use self::error_bound::ErrorBound;
+
 use crate::samples::{Sample, samples};
-use crate::suite::{Broken, Case, Report, Subject, Suite, Trial, ensure};
+use crate::suite::{Broken, Case, Report, Subject, Suite, Trial};
 
 /// A codec on the host, with a configuration and something to encode.
 pub trait CodecSubject: Subject {
@@ -81,29 +88,97 @@ pub trait CodecSubject: Subject {
     fn is_lossy(&self) -> bool {
         false
     }
+
+    /// How far what is decoded may be from what was encoded.
+    fn error_bound(&self) -> Option<ErrorBound> {
+        None
+    }
+
+    /// Whether the same chunk always encodes to the same bytes.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
+
+    /// How much this implementation has done so far, in a unit of its own, if it counts. Then every chunk must count: one that does not was
+    /// left to somebody else.
+    fn work_done(&self) -> Option<u64> {
+        None
+    }
 }
 
+/// A counter of work: see [`CodecSubject::work_done`].
+type WorkCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// A codec as it comes, with what it does not support.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CodecUnderTest {
     provider: Arc<dyn CodecProvider>,
     codec: Extension,
     decoded: Representation,
     samples: Option<Vec<Sample>>,
     lossy: bool,
+    error_bound: Option<ErrorBound>,
+    deterministic: bool,
+    work: Option<WorkCounter>,
+    many: usize,
     unsupported: Vec<String>,
+}
+
+impl fmt::Debug for CodecUnderTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodecUnderTest").field("name", &self.name()).field("unsupported", &self.unsupported).finish_non_exhaustive()
+    }
 }
 
 impl CodecUnderTest {
     /// A lossless codec that claims to support everything.
     pub fn new(provider: Arc<dyn CodecProvider>, codec: Extension, decoded: Representation) -> Self {
-        Self { provider, codec, decoded, samples: None, lossy: false, unsupported: Vec::new() }
+        Self {
+            provider,
+            codec,
+            decoded,
+            samples: None,
+            lossy: false,
+            error_bound: None,
+            deterministic: false,
+            work: None,
+            many: 100,
+            unsupported: Vec::new(),
+        }
     }
 
     /// Says that decoding gives something else than was encoded.
     #[must_use]
     pub fn lossy(mut self) -> Self {
         self.lossy = true;
+        self
+    }
+
+    /// Says that decoding gives something else than was encoded, and how far from it.
+    #[must_use]
+    pub fn lossy_within(mut self, bound: ErrorBound) -> Self {
+        self.error_bound = Some(bound);
+        self.lossy()
+    }
+
+    /// Says that the same chunk always encodes to the same bytes.
+    #[must_use]
+    pub fn deterministic(mut self) -> Self {
+        self.deterministic = true;
+        self
+    }
+
+    /// Counts the implementation's work: see [`CodecSubject::work_done`].
+    #[must_use]
+    pub fn counting(mut self, work_done: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.work = Some(Arc::new(work_done));
+        self
+    }
+
+    /// Sets how many chunks are many: fewer for a slow codec.
+    #[must_use]
+    pub fn with_many(mut self, many: usize) -> Self {
+        self.many = many;
         self
     }
 
@@ -130,6 +205,10 @@ impl Subject for CodecUnderTest {
     fn unsupported(&self) -> &[String] {
         &self.unsupported
     }
+
+    fn many(&self) -> usize {
+        self.many
+    }
 }
 
 impl CodecSubject for CodecUnderTest {
@@ -152,6 +231,18 @@ impl CodecSubject for CodecUnderTest {
     fn is_lossy(&self) -> bool {
         self.lossy
     }
+
+    fn error_bound(&self) -> Option<ErrorBound> {
+        self.error_bound
+    }
+
+    fn is_deterministic(&self) -> bool {
+        self.deterministic
+    }
+
+    fn work_done(&self) -> Option<u64> {
+        self.work.as_ref().map(|work| work())
+    }
 }
 
 impl From<CodecUnderTest> for Suite {
@@ -165,10 +256,12 @@ pub fn cases() -> Vec<Case<dyn CodecSubject>> {
     let mut cases = values::cases();
     cases.extend(batches::cases());
     cases.extend(decoding::cases());
+    cases.extend(bad_input::cases());
+    cases.extend(encoding::cases());
     cases
 }
 
-/// Runs all cases on a codec.
+/// Runs all cases on a codec, on this thread and for as long as they take.
 pub fn check(subject: &(dyn CodecSubject + 'static)) -> Report {
     Report::of(subject, &cases())
 }
@@ -176,120 +269,11 @@ pub fn check(subject: &(dyn CodecSubject + 'static)) -> Report {
 /// Panics unless a lossless codec holds all laws.
 #[track_caller]
 pub fn assert_conforms(provider: Arc<dyn CodecProvider>, codec: Extension, decoded: Representation) {
-    check(&CodecUnderTest::new(provider, codec, decoded)).assert_conforms();
+    crate::assert_conforms(CodecUnderTest::new(provider, codec, decoded));
 }
 
 type CodecCase = Case<dyn CodecSubject>;
 
 fn case(id: &str, says: &'static str, check: fn(&dyn CodecSubject, &Trial) -> Result<(), Broken>) -> CodecCase {
     Case::new(format!("codec/{id}"), says, move |subject: &(dyn CodecSubject + 'static), trial| check(subject, trial))
-}
-
-/// The codec of a subject, bound both ways.
-struct Codec {
-    stage: Stage,
-    decoder: Arc<dyn HostSegment>,
-    encoder: Arc<dyn HostSegment>,
-    /// Bytes on the decoded side, where certain.
-    exact: Option<usize>,
-    /// The most bytes on the decoded side.
-    most: usize,
-}
-
-impl Codec {
-    fn of(subject: &dyn CodecSubject) -> Result<Self, Broken> {
-        Self::over(subject, subject.decoded().clone())
-    }
-
-    /// The same codec over another representation.
-    fn over(subject: &dyn CodecSubject, decoded: Representation) -> Result<Self, Broken> {
-        let provider = subject.provider();
-        let limits = Limits::default();
-        let encoded = provider.encoded_representation(subject.codec(), &decoded, &limits)?;
-        let encoded = encoded.ok_or_else(|| Broken::Failed("the provider does not know its own codec".into()))?;
-        let stage = Stage { codec: subject.codec().clone(), decoded, encoded };
-        let bind = |direction| -> Result<Arc<dyn HostSegment>, Broken> {
-            let bound = provider.bind(std::slice::from_ref(&stage), direction)?;
-            let bound = bound.ok_or_else(|| Broken::Failed(format!("the provider does not take its own codec to {direction:?}")))?;
-            ensure!(bound.consumed == 1, "took {} of 1 stages", bound.consumed);
-            match bound.segment {
-                Segment::Host(segment) => Ok(segment),
-                Segment::Device(_) => {
-                    Err(Broken::Failed("a segment on a device, from a provider that was to be checked on the host".into()))
-                }
-            }
-        };
-        let len = stage.decoded.byte_len()?;
-        let most = len.map_or(limits.variable_chunk, |len| len.upper());
-        Ok(Self {
-            decoder: bind(Direction::Decode)?,
-            encoder: bind(Direction::Encode)?,
-            exact: len.and_then(|len| len.exact()).map(|len| len as usize),
-            most: usize::try_from(most).unwrap_or(usize::MAX),
-            stage,
-        })
-    }
-
-    fn encode(&self, sample: &Sample) -> Result<Vec<u8>, CodecError> {
-        let mut encoded = Vec::new();
-        let decoded = source(sample);
-        let mut slots = [EncodeSlot { decoded, encoded: &mut encoded, status: Ok(()) }];
-        self.encoder.encode(&mut slots, &mut Scratch::new());
-        let [slot] = slots;
-        slot.status.map(|()| encoded)
-    }
-
-    fn decode(&self, encoded: &[u8]) -> Result<Sample, CodecError> {
-        let mut room = self.room();
-        let mut slots = [DecodeSlot { encoded, decoded: room.target(), status: Ok(()) }];
-        self.decoder.decode(&mut slots, &mut Scratch::new());
-        let [slot] = slots;
-        slot.status.map(|()| room.sample)
-    }
-
-    /// Room for one decoded chunk, with something else in it.
-    fn room(&self) -> Room {
-        let sample = match (&self.stage.decoded, self.exact) {
-            (_, Some(len)) => Sample::Bytes(vec![0xC3; len]),
-            (Representation::Bytes(_), None) => Sample::Bytes(Vec::new()),
-            (Representation::Array(_), None) => Sample::Variable(VariableData::new()),
-        };
-        Room { sample, exact: self.exact.is_some(), most: self.most }
-    }
-}
-
-fn source(sample: &Sample) -> Source<'_> {
-    match sample {
-        Sample::Bytes(bytes) => Source::Bytes(bytes),
-        Sample::Variable(elements) => Source::Variable(elements),
-    }
-}
-
-/// Where a chunk is decoded to.
-struct Room {
-    sample: Sample,
-    exact: bool,
-    most: usize,
-}
-
-impl Room {
-    fn target(&mut self) -> Target<'_> {
-        match (&mut self.sample, self.exact) {
-            (Sample::Bytes(bytes), true) => Target::Exact(bytes),
-            (Sample::Bytes(bytes), false) => Target::Growing { bytes, limit: self.most },
-            (Sample::Variable(elements), _) => Target::Variable { elements, limit: self.most },
-        }
-    }
-}
-
-/// The samples with their encoded bytes and with what these decode to: the samples themselves, if the codec is lossless.
-fn triples(subject: &dyn CodecSubject, codec: &Codec) -> Result<Vec<(Sample, Vec<u8>, Sample)>, Broken> {
-    let mut triples = Vec::new();
-    for sample in subject.samples()? {
-        let encoded = codec.encode(&sample)?;
-        let decoded = if subject.is_lossy() { codec.decode(&encoded)? } else { sample.clone() };
-        triples.push((sample, encoded, decoded));
-    }
-    ensure!(!triples.is_empty(), "the subject has no samples");
-    Ok(triples)
 }

@@ -2,7 +2,8 @@
 //!
 //! A downstream author calls one function with a codec, a store or a device of their own, and learns whether it fits:
 //!
-//! * [`codec`]: values, sizes, batches, limits and bad input of codecs on the host; [`codec::device`] of codecs on a device.
+//! * [`codec`]: values, sizes, batches, limits and bad input of codecs on the host; [`codec::device`] of codecs on a device; [`codec::pair`] of two
+//!   implementations of one codec, wherever they are. [`representations`] are chunks of every data type.
 //! * [`device`]: allocation, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
 //! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
 //! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
@@ -24,6 +25,6 @@ mod suite;
 pub mod toy;
 mod trial;
 
-pub use samples::{Sample, samples};
+pub use samples::{Sample, data_types, representations, samples, shapes};
 pub use suite::{Case, Outcome, Report, Subject, Suite, SuiteCase, assert_conforms};
 pub use trial::{Journal, Trial};

@@ -1,7 +1,12 @@
 //! Chunks to try codecs on.
 
+mod special;
+mod types;
+
 use zarr_codec_api::{ByteLen, CodecError, Representation, VariableData};
 use zarr_meta::DataType;
+
+pub use types::{data_types, representations, shapes};
 
 /// A decoded chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +52,9 @@ impl Random {
     }
 }
 
-/// Chunks of `representation`: all zeros, a ramp, repeats, noise (which does not compress, and as floats holds NaN payloads), and for bytes
-/// of no certain number several lengths. Every element is one that its data type permits.
+/// Chunks of `representation`: all zeros, a ramp, repeats, noise (which does not compress), of elements the values that are easily lost (ends of
+/// integers, subnormals, infinities, -0.0, NaN with payloads), and for bytes of no certain number several lengths. Every element is one that
+/// its data type permits.
 ///
 /// # Errors
 /// When the representation does not fit the address space.
@@ -62,9 +68,10 @@ pub fn samples(representation: &Representation) -> Result<Vec<Sample>, CodecErro
         Representation::Array(array) => {
             let elements = array.elements()?;
             let Some(len) = array.byte_len()? else {
-                return Ok(variable(elements));
+                return Ok(variable(&array.data_type, elements));
             };
             let mut chunks = bytes(len, array.data_type.fixed_size().unwrap_or(1));
+            chunks.extend(special::fixed(&array.data_type, len).map(Sample::Bytes));
             for chunk in &mut chunks {
                 if let Sample::Bytes(bytes) = chunk {
                     permit(&array.data_type, bytes);
@@ -117,10 +124,10 @@ fn permit(data_type: &DataType, bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte &= mask);
 }
 
-fn variable(elements: usize) -> Vec<Sample> {
+fn variable(data_type: &DataType, elements: usize) -> Vec<Sample> {
     let mut random = Random::new(9);
     let text = (0..elements).map(|_| "höhe über Null, 高さ".chars().take(random.below(18)).collect::<String>()).collect();
     let same = (0..elements).map(|_| "same").collect();
     let empty = (0..elements).map(|_| "").collect();
-    vec![Sample::Variable(empty), Sample::Variable(same), Sample::Variable(text)]
+    vec![Sample::Variable(empty), Sample::Variable(same), Sample::Variable(text), special::variable(data_type, elements)]
 }

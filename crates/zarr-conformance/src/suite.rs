@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 use zarr_buffer_api::{BufferError, BufferErrorKind};
 use zarr_codec_api::{CodecError, CodecErrorKind};
@@ -47,6 +48,16 @@ impl<S: ?Sized> Case<S> {
         Self { law: id.clone(), id, says, check: Box::new(check) }
     }
 
+    /// One of several cases of `law`, whose ids begin with the law's.
+    pub(crate) fn of_law(
+        law: impl Into<String>,
+        id: impl Into<String>,
+        says: &'static str,
+        check: impl Fn(&S, &Trial) -> Result<(), Broken> + Send + Sync + 'static,
+    ) -> Self {
+        Self { law: law.into(), ..Self::new(id, says, check) }
+    }
+
     /// The same from version to version.
     pub fn id(&self) -> &str {
         &self.id
@@ -70,7 +81,7 @@ impl<S: ?Sized> fmt::Debug for Case<S> {
 }
 
 impl<S: Subject + ?Sized> Case<S> {
-    /// Checks the law. A panic is a failure.
+    /// Checks the law, on this thread and for as long as it takes. A panic is a failure.
     pub fn run(&self, subject: &S, trial: &Trial) -> Outcome {
         let declared = subject.unsupported().iter().any(|start| self.id.starts_with(start.as_str()));
         let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject, trial))).unwrap_or_else(|panic| {
@@ -122,7 +133,7 @@ pub struct SuiteCase {
     id: String,
     law: String,
     says: &'static str,
-    run: Box<dyn Fn(&Trial) -> Outcome + Send + Sync>,
+    run: Arc<dyn Fn(&Trial) -> Outcome + Send + Sync>,
 }
 
 impl SuiteCase {
@@ -141,9 +152,27 @@ impl SuiteCase {
         self.says
     }
 
-    /// Checks the law. A panic is a failure.
+    /// Checks the law, on a thread of its own. A panic is a failure, and so is taking longer than [`Trial::time_limit`]: the thread is then left
+    /// behind, since nothing can end it but the end of the process.
     pub fn run(&self, trial: &Trial) -> Outcome {
-        (self.run)(trial)
+        let (send, receive) = mpsc::channel();
+        let (run, own) = (Arc::clone(&self.run), trial.clone());
+        let started = std::thread::Builder::new().name(self.id.clone()).spawn(move || {
+            // Nobody may be listening any more.
+            let _ = send.send(run(&own));
+        });
+        let thread = match started {
+            Ok(thread) => thread,
+            Err(error) => return Outcome::Fail(format!("no thread to run on: {error}")),
+        };
+        match receive.recv_timeout(trial.time_limit()) {
+            Ok(outcome) => {
+                let _ = thread.join();
+                outcome
+            }
+            Err(RecvTimeoutError::Timeout) => Outcome::Fail(format!("hangs: not done after {:?}", trial.time_limit())),
+            Err(RecvTimeoutError::Disconnected) => Outcome::Fail("its thread ended without an outcome".into()),
+        }
     }
 }
 
@@ -164,7 +193,7 @@ impl Suite {
     pub fn new<S: Subject + ?Sized + 'static>(subject: Arc<S>, cases: Vec<Case<S>>) -> Self {
         let bind = |case: Case<S>| {
             let on = Arc::clone(&subject);
-            SuiteCase { id: case.id.clone(), law: case.law.clone(), says: case.says, run: Box::new(move |trial| case.run(&on, trial)) }
+            SuiteCase { id: case.id.clone(), law: case.law.clone(), says: case.says, run: Arc::new(move |trial| case.run(&on, trial)) }
         };
         let cases = cases.into_iter().map(bind).collect();
         Self { subject: Arc::new(NameOf(subject)), cases }

@@ -1,25 +1,48 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::samples::Random;
 
-/// How cases are run: what they draw at random, and who is told what they are about to do. The same seed draws the same again.
-#[derive(Debug, Clone, Default)]
+/// How cases are run: what they draw at random, how long they may take, and who is told what they are about to do. The same seed draws the same
+/// again.
+#[derive(Debug, Clone)]
 pub struct Trial {
     seed: u64,
+    time_limit: Duration,
     journal: Option<Arc<dyn Journal>>,
+}
+
+impl Default for Trial {
+    /// Draws from 0, and gives each case two minutes: many times what a slow machine takes for one.
+    fn default() -> Self {
+        Self { seed: 0, time_limit: Duration::from_secs(120), journal: None }
+    }
 }
 
 /// Is told what a subject is about to be given, so that it is known should the subject take the process down.
 pub trait Journal: fmt::Debug + Send + Sync {
-    /// Keeps `bytes`, in the place of what was kept before.
+    /// Keeps `bytes`, in the place of what was kept before. Of a batch, it is the items one behind the other, each behind its length: eight
+    /// bytes, little-endian.
     fn input(&self, bytes: &[u8]);
 }
 
 impl Trial {
     /// Draws from `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { seed, journal: None }
+        Self { seed, ..Self::default() }
+    }
+
+    /// How long one case of a [`crate::Suite`] may take; longer is a failure.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
+    /// How long one case may take.
+    pub fn time_limit(&self) -> Duration {
+        self.time_limit
     }
 
     /// Tells `journal` of inputs.
@@ -43,6 +66,15 @@ impl Trial {
     pub(crate) fn input(&self, bytes: &[u8]) {
         if let Some(journal) = &self.journal {
             journal.input(bytes);
+        }
+    }
+
+    /// Says that the subject is about to be given a batch.
+    pub(crate) fn batch(&self, items: &[&[u8]]) {
+        if let Some(journal) = &self.journal {
+            let all: Vec<u8> =
+                items.iter().flat_map(|item| (item.len() as u64).to_le_bytes().into_iter().chain(item.iter().copied())).collect();
+            journal.input(&all);
         }
     }
 }

@@ -1,6 +1,7 @@
 use zarr_codec_api::{CodecError, DecodeSlot, EncodeSlot, Scratch};
 
-use super::{Codec, CodecCase, CodecSubject, Room, case, source, triples};
+use super::bound::{Chunk, Codec, Room, chunks, source};
+use super::{CodecCase, CodecSubject, case};
 use crate::suite::{Broken, Trial, ensure};
 
 pub(super) fn cases() -> Vec<CodecCase> {
@@ -28,29 +29,34 @@ fn decode(codec: &Codec, encoded: &[&[u8]], scratch: &mut Scratch) -> Vec<(Room,
 
 fn equals_singles(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
-    let triples = triples(subject, &codec)?;
-    let count = triples.len();
-    let orders: [Vec<usize>; 5] =
-        [vec![], vec![count - 1], vec![count - 1, 0], (0..count).rev().collect(), (0..3 * count).map(|index| index * 7 % count).collect()];
+    let chunks = chunks(subject, &codec)?;
+    let count = chunks.len();
+    let orders: [Vec<usize>; 5] = [
+        vec![],
+        vec![count - 1],
+        vec![count - 1, 0],
+        (0..count).rev().collect(),
+        (0..subject.many().max(3)).map(|index| index * 7 % count).collect(),
+    ];
     for order in orders {
         let mut scratch = Scratch::new();
-        let encoded: Vec<&[u8]> = order.iter().map(|&index| triples[index].1.as_slice()).collect();
+        let encoded: Vec<&[u8]> = order.iter().map(|&index| chunks[index].encoded.as_slice()).collect();
         for (slot, (room, status)) in decode(&codec, &encoded, &mut scratch).into_iter().enumerate() {
             status?;
-            ensure!(room.sample == triples[order[slot]].2, "slot {slot} of a batch of {} decodes to something else", order.len());
+            ensure!(room.sample == chunks[order[slot]].decoded, "slot {slot} of a batch of {} decodes to something else", order.len());
         }
         let mut outputs = vec![Vec::new(); order.len()];
         let mut slots: Vec<EncodeSlot<'_>> = outputs
             .iter_mut()
             .zip(&order)
-            .map(|(encoded, &index)| EncodeSlot { decoded: source(&triples[index].0), encoded, status: unset() })
+            .map(|(encoded, &index)| EncodeSlot { decoded: source(&chunks[index].sample), encoded, status: unset() })
             .collect();
         codec.encoder.encode(&mut slots, &mut scratch);
         let statuses: Vec<_> = slots.into_iter().map(|slot| slot.status).collect();
         statuses.into_iter().collect::<Result<(), _>>()?;
         for (slot, encoded) in outputs.iter().enumerate() {
             ensure!(
-                codec.decode(encoded)? == triples[order[slot]].2,
+                codec.decode(encoded)? == chunks[order[slot]].decoded,
                 "slot {slot} of a batch of {} encodes to something else",
                 order.len()
             );
@@ -67,14 +73,15 @@ fn refused(codec: &Codec, good: &[u8]) -> Option<Vec<u8>> {
     candidates.into_iter().flatten().find(|bytes| codec.decode(bytes).is_err())
 }
 
-fn bad_slot_alone(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
+fn bad_slot_alone(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
-    let triples = triples(subject, &codec)?;
-    let Some(bad) = triples.iter().find_map(|(_, encoded, _)| refused(&codec, encoded)) else {
+    let chunks = chunks(subject, &codec)?;
+    let Some(bad) = chunks.iter().find_map(|chunk| refused(&codec, &chunk.encoded)) else {
         return Ok(());
     };
-    for position in 0..=triples.len() {
-        let mut encoded: Vec<&[u8]> = triples.iter().map(|(_, encoded, _)| encoded.as_slice()).collect();
+    trial.input(&bad);
+    for position in 0..=chunks.len() {
+        let mut encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
         encoded.insert(position, &bad);
         for (slot, (room, status)) in decode(&codec, &encoded, &mut Scratch::new()).into_iter().enumerate() {
             if slot == position {
@@ -83,7 +90,7 @@ fn bad_slot_alone(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
             }
             status.map_err(|error| Broken::Failed(format!("slot {slot} fails with a bad chunk in slot {position}: {error}")))?;
             let index = if slot < position { slot } else { slot - 1 };
-            ensure!(room.sample == triples[index].2, "slot {slot} decodes to something else with a bad chunk in slot {position}");
+            ensure!(room.sample == chunks[index].decoded, "slot {slot} decodes to something else with a bad chunk in slot {position}");
         }
     }
     Ok(())
@@ -92,7 +99,7 @@ fn bad_slot_alone(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
 fn dirty_scratch(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let mut scratch = Scratch::new();
-    for (index, (sample, encoded, decoded)) in triples(subject, &codec)?.iter().enumerate() {
+    for (index, Chunk { sample, encoded, decoded }) in chunks(subject, &codec)?.iter().enumerate() {
         let mut dirty = || (0..4).for_each(|_| scratch.give(vec![0xAB; sample.byte_len() * 2 + encoded.len() + 100]));
         dirty();
         for (room, status) in decode(&codec, &[encoded, encoded], &mut scratch) {
@@ -112,13 +119,13 @@ fn dirty_scratch(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
 
 fn threads(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
-    let triples = triples(subject, &codec)?;
-    let (codec, triples) = (&codec, &triples);
+    let chunks = chunks(subject, &codec)?;
+    let (codec, chunks) = (&codec, &chunks);
     std::thread::scope(|scope| {
         let work = |first: usize| {
             move || -> Result<(), Broken> {
-                for round in 0..2 * triples.len() {
-                    let (sample, encoded, decoded) = &triples[(first + round) % triples.len()];
+                for round in 0..2 * chunks.len() {
+                    let Chunk { sample, encoded, decoded } = &chunks[(first + round) % chunks.len()];
                     ensure!(codec.decode(encoded)? == *decoded, "a chunk decodes to something else beside other threads");
                     let encoded = codec.encode(sample)?;
                     ensure!(codec.decode(&encoded)? == *decoded, "a chunk encodes to something else beside other threads");

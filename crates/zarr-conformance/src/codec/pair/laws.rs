@@ -1,0 +1,147 @@
+use super::PairSubject;
+use super::bound::Implementation;
+use crate::codec::mutants::Kind;
+use crate::samples::Sample;
+use crate::suite::{Broken, Case, Trial, ensure};
+
+pub(super) fn cases() -> Vec<Case<dyn PairSubject>> {
+    const VERDICTS: &str = "pair/verdicts";
+    let mut cases = vec![
+        case("who", "both are who and where they are said to be, and do their own work, where they count it", who),
+        case("exchange", "what either encodes, both decode to the same bits", exchange),
+        case("same-bytes", "where that was declared, both encode a chunk to the same bytes", same_bytes),
+        case("fits", "what either encodes is of a size that both declare", fits),
+    ];
+    cases.extend(Kind::ALL.into_iter().map(|kind| {
+        let says = "both accept the same bytes that may be bad, as the same chunks, and refuse the same";
+        Case::of_law(VERDICTS, format!("{VERDICTS}/{}", kind.name()), says, move |subject: &(dyn PairSubject + 'static), trial| {
+            verdicts(subject, trial, kind)
+        })
+    }));
+    cases
+}
+
+fn case(id: &str, says: &'static str, check: fn(&dyn PairSubject, &Trial) -> Result<(), Broken>) -> Case<dyn PairSubject> {
+    Case::new(format!("pair/{id}"), says, move |subject: &(dyn PairSubject + 'static), trial| check(subject, trial))
+}
+
+/// The samples as the reference encodes them.
+fn encoded(subject: &dyn PairSubject, reference: &Implementation<'_>) -> Result<Vec<Vec<u8>>, Broken> {
+    let mut all = Vec::new();
+    for sample in subject.samples()? {
+        all.push(
+            reference.encode(&sample)?.ok_or_else(|| Broken::Failed(format!("{}, the reference, does not encode", reference.name())))?,
+        );
+    }
+    ensure!(!all.is_empty(), "the subject has no samples");
+    Ok(all)
+}
+
+fn who(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+    let both = Implementation::both(subject)?;
+    ensure!(
+        both[0].name() != both[1].name() || both[0].side.placement() != both[1].side.placement(),
+        "both are {} on {}",
+        both[0].name(),
+        both[0].side.placement()
+    );
+    let encoded = encoded(subject, &both[0])?;
+    for implementation in &both {
+        for bytes in &encoded {
+            let before = implementation.side.work_done();
+            implementation.decode(&[bytes])?;
+            let after = implementation.side.work_done();
+            ensure!(before.is_none() || after > before, "a chunk was decoded by somebody else than {}", implementation.name());
+        }
+    }
+    Ok(())
+}
+
+fn exchange(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+    let both = Implementation::both(subject)?;
+    for encoder in both.iter().filter(|implementation| implementation.encodes()) {
+        for (index, sample) in subject.samples()?.iter().enumerate() {
+            let Some(encoded) = encoder.encode(sample)? else { continue };
+            let mut first: Option<Sample> = None;
+            for decoder in &both {
+                let what = format!("sample {index}, encoded by {}, decoded by {}", encoder.name(), decoder.name());
+                let decoded = decoder.decode(&[&encoded])?.pop().flatten();
+                let decoded = decoded.ok_or_else(|| Broken::Failed(format!("{what}: refused")))?;
+                ensure!(subject.is_lossy() || decoded == *sample, "{what}: {}", difference(&decoded, sample));
+                let first = first.get_or_insert_with(|| decoded.clone());
+                ensure!(*first == decoded, "{what}: {}", difference(&decoded, first));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where two chunks part.
+fn difference(found: &Sample, expected: &Sample) -> String {
+    match (found, expected) {
+        (Sample::Bytes(found), Sample::Bytes(expected)) if found.len() != expected.len() => {
+            format!("{} bytes instead of {}", found.len(), expected.len())
+        }
+        (Sample::Bytes(found), Sample::Bytes(expected)) => match found.iter().zip(expected).position(|(found, expected)| found != expected)
+        {
+            Some(at) => format!("byte {at} is {:#04x} instead of {:#04x}", found[at], expected[at]),
+            None => "no difference".into(),
+        },
+        _ => "other elements".into(),
+    }
+}
+
+fn same_bytes(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+    if !subject.is_deterministic() {
+        return Ok(());
+    }
+    let both = Implementation::both(subject)?;
+    for (index, sample) in subject.samples()?.iter().enumerate() {
+        if let (Some(first), Some(second)) = (both[0].encode(sample)?, both[1].encode(sample)?) {
+            ensure!(first == second, "sample {index}: {}", difference(&Sample::Bytes(second), &Sample::Bytes(first)));
+        }
+    }
+    Ok(())
+}
+
+fn fits(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+    let both = Implementation::both(subject)?;
+    for (index, sample) in subject.samples()?.iter().enumerate() {
+        for encoder in &both {
+            let Some(encoded) = encoder.encode(sample)? else { continue };
+            let len = encoded.len() as u64;
+            for other in &both {
+                let fits = other.encoded.exact().map_or(len <= other.encoded.upper(), |exact| len == exact);
+                let (encoder, other, declared) = (encoder.name(), other.name(), other.encoded);
+                ensure!(fits, "sample {index}: {encoder} encodes it to {len} bytes, {other} declares {declared:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn verdicts(subject: &dyn PairSubject, trial: &Trial, kind: Kind) -> Result<(), Broken> {
+    let both = Implementation::both(subject)?;
+    let encoded = encoded(subject, &both[0])?;
+    let encoded: Vec<&[u8]> = encoded.iter().map(Vec::as_slice).collect();
+    let mutants = kind.of(&encoded, trial, 2 * subject.many());
+    for batch in mutants.chunks(subject.many().max(1)) {
+        let bytes: Vec<&[u8]> = batch.iter().map(|mutant| mutant.bytes.as_slice()).collect();
+        trial.batch(&bytes);
+        let (first, second) = (both[0].decode(&bytes)?, both[1].decode(&bytes)?);
+        for ((mutant, first), second) in batch.iter().zip(first).zip(second) {
+            let (what, head) = (&mutant.what, &mutant.bytes[..mutant.bytes.len().min(64)]);
+            let (reference, other) = (both[0].name(), both[1].name());
+            match (first, second) {
+                (Some(first), Some(second)) => {
+                    let how = difference(&second, &first);
+                    ensure!(first == second, "{what}: {other} and {reference} make different chunks of it: {how}, {head:02x?}");
+                }
+                (None, None) => {}
+                (Some(_), None) => return Err(Broken::Failed(format!("{what}: {reference} accepts it, {other} does not, {head:02x?}"))),
+                (None, Some(_)) => return Err(Broken::Failed(format!("{what}: {other} accepts it, {reference} does not, {head:02x?}"))),
+            }
+        }
+    }
+    Ok(())
+}

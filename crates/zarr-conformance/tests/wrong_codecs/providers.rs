@@ -1,0 +1,193 @@
+//! Providers and their segments, honest or wrong in one way, around an honest codec.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zarr_codec_api::{
+    Bound, ByteLen, CodecError, CodecProvider, DecodeSlot, Direction, EncodeSlot, HostProvider, HostSegment, Limits, Placement,
+    Representation, Scratch, Segment, SimpleCodec, Stage, Target,
+};
+use zarr_conformance::Suite;
+use zarr_conformance::codec::CodecUnderTest;
+use zarr_meta::Extension;
+
+use crate::Wrong;
+use crate::framed::{Fault as Honest, Framed};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    // Of the segment:
+    WrongWhenDecodedInSlotOne,
+    WrongWhenEncodedInSlotOne,
+    StatusNotSet,
+    StopsAtABadSlot,
+    BlamesTheNextSlot,
+    UsesDirtyScratch,
+    SaysVerbatim,
+    WrongView,
+    // Of the provider:
+    TakesUnknownCodecs,
+    FailsOnUnknownCodecs,
+    ListsNothing,
+    TakesTooManyStages,
+    SaysItIsElsewhere,
+    LeavesDecodingToOthers,
+}
+
+#[derive(Debug)]
+struct WrongProvider {
+    fault: Fault,
+    inner: HostProvider,
+    work: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct WrongSegment {
+    fault: Fault,
+    inner: Arc<dyn HostSegment>,
+    work: Arc<AtomicU64>,
+}
+
+impl HostSegment for WrongSegment {
+    fn decode(&self, slots: &mut [DecodeSlot<'_>], scratch: &mut Scratch) {
+        if self.fault != Fault::LeavesDecodingToOthers {
+            self.work.fetch_add(slots.len() as u64, Ordering::Relaxed);
+        }
+        match self.fault {
+            Fault::StatusNotSet => {
+                for slot in slots {
+                    let mut one = [DecodeSlot { encoded: slot.encoded, decoded: reborrow(&mut slot.decoded), status: Ok(()) }];
+                    self.inner.decode(&mut one, scratch);
+                    let [done] = one;
+                    if done.status.is_err() {
+                        slot.status = done.status;
+                    }
+                }
+                return;
+            }
+            Fault::StopsAtABadSlot => {
+                let mut failed = false;
+                for slot in slots {
+                    if !failed {
+                        self.inner.decode(std::slice::from_mut(slot), scratch);
+                        failed = slot.status.is_err();
+                    }
+                }
+                return;
+            }
+            _ => self.inner.decode(slots, scratch),
+        }
+        match self.fault {
+            Fault::WrongWhenDecodedInSlotOne => {
+                if let Some(DecodeSlot { decoded: Target::Exact(bytes), .. }) = slots.get_mut(1) {
+                    bytes.iter_mut().for_each(|byte| *byte ^= 1);
+                }
+            }
+            Fault::BlamesTheNextSlot => {
+                if let Some(bad) = slots.iter().position(|slot| slot.status.is_err())
+                    && bad + 1 < slots.len()
+                {
+                    slots[bad].status = Ok(());
+                    slots[bad + 1].status = Err(CodecError::format("framed", "not me"));
+                }
+            }
+            Fault::UsesDirtyScratch => {
+                let used = scratch.take_len(1);
+                if let Some(DecodeSlot { decoded: Target::Exact(bytes), .. }) = slots.first_mut() {
+                    bytes.iter_mut().for_each(|byte| *byte |= used[0]);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn encode(&self, slots: &mut [EncodeSlot<'_>], scratch: &mut Scratch) {
+        self.work.fetch_add(slots.len() as u64, Ordering::Relaxed);
+        self.inner.encode(slots, scratch);
+        if self.fault == Fault::WrongWhenEncodedInSlotOne
+            && let Some(last) = slots.get_mut(1).and_then(|slot| slot.encoded.last_mut())
+        {
+            *last ^= 1;
+        }
+    }
+    fn is_verbatim(&self) -> bool {
+        self.fault == Fault::SaysVerbatim
+    }
+    fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
+        if self.fault == Fault::WrongView { Some(Ok(encoded)) } else { self.inner.view(encoded) }
+    }
+}
+
+fn reborrow<'a>(target: &'a mut Target<'_>) -> Target<'a> {
+    match target {
+        Target::Exact(bytes) => Target::Exact(bytes),
+        Target::Growing { bytes, limit } => Target::Growing { bytes, limit: *limit },
+        Target::Variable { elements, limit } => Target::Variable { elements, limit: *limit },
+    }
+}
+
+impl CodecProvider for WrongProvider {
+    fn name(&self) -> &str {
+        "wrong"
+    }
+    fn placement(&self) -> Placement {
+        let elsewhere = zarr_buffer_api::DeviceId::new(zarr_buffer_api::DeviceKind::ExtDev, 7);
+        if self.fault == Fault::SaysItIsElsewhere { Placement::Device(elsewhere) } else { Placement::Host }
+    }
+    fn codecs(&self) -> Vec<String> {
+        if self.fault == Fault::ListsNothing { Vec::new() } else { self.inner.codecs() }
+    }
+    fn encoded_representation(
+        &self,
+        codec: &Extension,
+        decoded: &Representation,
+        limits: &Limits,
+    ) -> Result<Option<Representation>, CodecError> {
+        let found = self.inner.encoded_representation(codec, decoded, limits)?;
+        match self.fault {
+            Fault::FailsOnUnknownCodecs if found.is_none() => Err(CodecError::unsupported(&codec.name, "who?")),
+            Fault::TakesUnknownCodecs if found.is_none() => Ok(Some(decoded.clone())),
+            _ => Ok(found),
+        }
+    }
+    fn bind(&self, stages: &[Stage], direction: Direction) -> Result<Option<Bound>, CodecError> {
+        let Some(bound) = self.inner.bind(stages, direction)? else { return Ok(None) };
+        let Segment::Host(inner) = bound.segment else { return Ok(None) };
+        let consumed = if self.fault == Fault::TakesTooManyStages { bound.consumed + 1 } else { bound.consumed };
+        let segment = WrongSegment { fault: self.fault, inner, work: Arc::clone(&self.work) };
+        Ok(Some(Bound { consumed, segment: Segment::Host(Arc::new(segment)) }))
+    }
+}
+
+fn suite(fault: Fault) -> Suite {
+    let inner = HostProvider::new("wrong").with("framed", |_, _| Ok(SimpleCodec::bytes_to_bytes(Framed::new(Honest::None))));
+    let work = Arc::new(AtomicU64::new(0));
+    let provider = Arc::new(WrongProvider { fault, inner, work: Arc::clone(&work) });
+    let subject = CodecUnderTest::new(provider, Extension::new("framed"), Representation::Bytes(ByteLen::Exact(100)));
+    subject.with_many(30).counting(move || work.load(Ordering::Relaxed)).into()
+}
+
+pub(crate) fn honest() -> Vec<Suite> {
+    vec![suite(Fault::None)]
+}
+
+pub(crate) fn wrong() -> Vec<Wrong> {
+    let alone = |fault, law| Wrong::alone(fault, law, move || suite(fault));
+    let found = |fault, law| Wrong::found(fault, law, move || suite(fault));
+    vec![
+        alone(Fault::TakesUnknownCodecs, "codec/names"),
+        alone(Fault::FailsOnUnknownCodecs, "codec/names"),
+        alone(Fault::ListsNothing, "codec/names"),
+        found(Fault::TakesTooManyStages, "codec/round-trip"),
+        found(Fault::SaysItIsElsewhere, "codec/round-trip"),
+        alone(Fault::LeavesDecodingToOthers, "codec/ran"),
+        alone(Fault::WrongWhenEncodedInSlotOne, "codec/batch/equals-singles"),
+        found(Fault::WrongWhenDecodedInSlotOne, "codec/batch/equals-singles"),
+        found(Fault::StatusNotSet, "codec/batch/equals-singles"),
+        alone(Fault::StopsAtABadSlot, "codec/batch/bad-slot-alone"),
+        alone(Fault::BlamesTheNextSlot, "codec/batch/bad-slot-alone"),
+        alone(Fault::UsesDirtyScratch, "codec/batch/dirty-scratch"),
+        alone(Fault::WrongView, "codec/verbatim"),
+        alone(Fault::SaysVerbatim, "codec/verbatim"),
+    ]
+}
