@@ -103,7 +103,7 @@ fn reader(store: &Face) -> Result<(), Broken> {
 
 fn made(store: &Face) -> Result<(), Broken> {
     let writable = blocking(store)?.as_writable().ok_or_else(|| cannot("written to"))?;
-    for (length, length_of_piece) in [(0, 64), (1, 64), (64, 64), (1000, 64), (1000, 999), (1000, 1000), (300_001, 4096)] {
+    for (length, length_of_piece) in [(0, 64), (1, 64), (64, 64), (1000, 64), (1000, 999), (1000, 1000), (100_001, 4096)] {
         let key = key(&format!("made/{length}-{length_of_piece}"));
         let value = pattern(length, 11);
         let mut next = 0;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -137,9 +137,16 @@ impl Face {
 
     /// Has all jobs done at once: on threads, or by polling them in turn.
     pub(super) fn run(&self, jobs: Vec<Job>, steps: usize) -> Result<(), Broken> {
+        let start = &Barrier::new(jobs.len());
         match &self.0 {
             AnyStore::Blocking(_) => thread::scope(|scope| {
-                let actors: Vec<_> = jobs.iter().map(|job| scope.spawn(move || self.act(job, steps))).collect();
+                let begin = |job| {
+                    scope.spawn(move || {
+                        start.wait();
+                        self.act(job, steps)
+                    })
+                };
+                let actors: Vec<_> = jobs.iter().map(begin).collect();
                 let mut ends = actors.into_iter().map(|actor| actor.join());
                 ends.try_for_each(|end| end.unwrap_or_else(|_| Err(Broken::Failed("the store panics".to_owned()))))
             }),

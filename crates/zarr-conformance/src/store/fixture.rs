@@ -1,5 +1,7 @@
 //! The values that stores are filled with.
 
+use std::sync::OnceLock;
+
 use zarr_store_api::{Bytes, StoreKey, StorePrefix};
 
 pub(super) fn key(text: &str) -> StoreKey {
@@ -35,22 +37,26 @@ pub(super) const EMPTY: &str = "foo/empty";
 pub(super) const UNICODE: &str = "température/données ❄/é";
 
 pub(super) fn fixture() -> Vec<(StoreKey, Bytes)> {
-    [
-        ("zarr.json", 20),
-        ("foo/zarr.json", 100),
-        (THOUSAND, 1000),
-        (LONGEST, LONG),
-        ("foo/c/10/0", 1),
-        (EMPTY, 0),
-        ("foobar/zarr.json", 50),
-        ("foo.bar/.zarray", 51),
-        ("foo-bar", 52),
-        (UNICODE, 53),
-    ]
-    .into_iter()
-    .enumerate()
-    .map(|(seed, (name, length))| (key(name), pattern(length, seed as u64 + 1)))
-    .collect()
+    static FIXTURE: OnceLock<Vec<(StoreKey, Bytes)>> = OnceLock::new();
+    let make = || {
+        [
+            ("zarr.json", 20),
+            ("foo/zarr.json", 100),
+            (THOUSAND, 1000),
+            (LONGEST, LONG),
+            ("foo/c/10/0", 1),
+            (EMPTY, 0),
+            ("foobar/zarr.json", 50),
+            ("foo.bar/.zarray", 51),
+            ("foo-bar", 52),
+            (UNICODE, 53),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(seed, (name, length))| (key(name), pattern(length, seed as u64 + 1)))
+        .collect()
+    };
+    FIXTURE.get_or_init(make).clone()
 }
 
 pub(super) fn value_of(name: &str) -> Bytes {

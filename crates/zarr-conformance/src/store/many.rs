@@ -33,12 +33,12 @@ fn order(store: &Face) -> Result<(), Broken> {
 
 fn scattered(store: &Face) -> Result<(), Broken> {
     let value = value_of(LONGEST);
-    let scattered: Vec<ByteRange> = (0..40).map(|i| (i * 7919) % 290_000).map(|at| ByteRange::from(at..at + 100 + at % 5000)).collect();
+    let scattered: Vec<ByteRange> = (0..36).map(|i| i * 7919).map(|at| ByteRange::from(at..at + 100 + at % 5000)).collect();
     let read = store.get_ranges(&key(LONGEST), &scattered)?.unwrap_or_default();
     for (range, bytes) in scattered.iter().zip(&read) {
         let want = range.resolve(LONG as u64)?;
         let want = value.get(want.start as usize..want.end as usize);
-        ensure!(Some(&**bytes) == want, "among 40 of a long value, {range} is wrong");
+        ensure!(Some(&**bytes) == want, "among many of a long value, {range} is wrong");
     }
     ensure!(read.len() == scattered.len(), "{} ranges give {} values", scattered.len(), read.len());
     Ok(())
