@@ -1,4 +1,4 @@
-//! Makes the seeds in `fuzz/corpus` out of the example data, the stores in the tests of `zarr-array`, and what our own encoders give:
+//! Makes the seeds in `fuzz/corpus` out of the example data, the vectors of `zarr-conformance`, and what our own encoders give:
 //! `cargo xtask fuzz --seeds`.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     }
     let data = fuzz.join("../examples/data");
     documents(&mut corpus, &data)?;
-    stores(&mut corpus, &fuzz.join("../crates/zarr-array/tests/vectors/wild"))?;
+    stores(&mut corpus, &fuzz.join("../crates/zarr-conformance/vectors/arrays"))?;
     let field = field(&data)?;
     codecs(&mut corpus, &field)?;
     shards(&mut corpus, &field)?;
@@ -80,46 +80,73 @@ fn documents(corpus: &mut Corpus, data: &Path) -> Result<()> {
     corpus.add("json", "odd", &[odd])
 }
 
-/// Stores on which implementations part ways: metadata, and each chunk with its metadata.
+/// Families of vectors that are ordinary arrays: what is unusual makes better seeds.
+const ORDINARY: [&str; 5] = ["codecs", "filters", "keys", "layouts", "types"];
+
+/// Stores on which implementations part ways: metadata, and a chunk with its metadata.
 fn stores(corpus: &mut Corpus, folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let document = Json::parse(&fs::read(&path)?)?;
-        let Some(store) = document.get("store").and_then(Json::as_object) else { continue };
-        let mut values = BTreeMap::new();
-        for (key, value) in store.iter() {
-            let value = match (value.get("text").and_then(Json::as_str), value.get("hex").and_then(Json::as_str)) {
-                (Some(text), _) => text.as_bytes().to_vec(),
-                (_, Some(hex)) => unhex(hex)?,
-                _ => continue,
-            };
-            values.insert(key.to_owned(), value);
+    for family in children(folder)? {
+        let family_name = file_name(&family);
+        if ORDINARY.contains(&family_name.as_str()) {
+            continue;
         }
-        for (key, value) in &values {
-            let v2 = key.ends_with(".zarray");
-            if !v2 && !key.ends_with("zarr.json") {
-                continue;
-            }
-            let at = key.trim_end_matches(".zarray").trim_end_matches("zarr.json");
-            let attributes = values.get(&format!("{at}.zattrs")).cloned().unwrap_or_default();
-            match v2 {
-                true => corpus.add("metadata_v2", &name, &[value, b"\0", &attributes])?,
-                false => corpus.add("metadata_v3", &name, &[value])?,
-            }
-            let chunk = values
-                .iter()
-                .find(|(key, _)| key.starts_with(at) && !key.ends_with(".json") && !key.contains("/.z") && !key.starts_with('.'));
-            if let Some((_, chunk)) = chunk {
-                corpus.add("array", &name, &[if v2 { b"2" } else { b"3" }, value, b"\0", chunk])?;
-            }
+        for vector in children(&family)? {
+            let name = format!("{family_name}-{}", file_name(&vector));
+            store(corpus, &name, &vector.join("store"))?;
         }
     }
     Ok(())
 }
 
-fn unhex(text: &str) -> Result<Vec<u8>> {
-    text.as_bytes().chunks(2).map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
+/// The nodes of one store.
+fn store(corpus: &mut Corpus, name: &str, folder: &Path) -> Result<()> {
+    let mut files = Vec::new();
+    for path in children(folder)? {
+        match path.is_dir() {
+            true => store(corpus, name, &path)?,
+            false => files.push(path),
+        }
+    }
+    for document in &files {
+        let v2 = file_name(document) == ".zarray";
+        if !v2 && file_name(document) != "zarr.json" {
+            continue;
+        }
+        let value = fs::read(document)?;
+        let attributes = fs::read(folder.join(".zattrs")).unwrap_or_default();
+        match v2 {
+            true => corpus.add("metadata_v2", name, &[&value, b"\0", &attributes])?,
+            false => corpus.add("metadata_v3", name, &[&value])?,
+        }
+        if let Some(chunk) = first_chunk(folder)? {
+            corpus.add("array", name, &[if v2 { b"2" } else { b"3" }, &value, b"\0", &fs::read(chunk)?])?;
+        }
+    }
+    Ok(())
+}
+
+/// The first object at or below a node that is no document.
+fn first_chunk(folder: &Path) -> Result<Option<PathBuf>> {
+    for path in children(folder)? {
+        if path.is_dir() {
+            if let Some(found) = first_chunk(&path)? {
+                return Ok(Some(found));
+            }
+        } else if !file_name(&path).starts_with('.') && file_name(&path) != "zarr.json" {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn children(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    out.sort();
+    Ok(out)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Air temperatures in whole kelvins, as bytes of 32-bit integers: they compress well, as seeds should.

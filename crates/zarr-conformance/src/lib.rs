@@ -6,24 +6,29 @@
 //!   implementations of one codec, wherever they are. [`representations`] are chunks of every data type.
 //! * [`device`]: allocation, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
 //! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
+//! * [`implementation`]: whole implementations, in any language, against [`vectors`] and each other.
 //! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
 //!
 //! Cases are data with stable ids, subjects are traits, and no test framework is inside: a subject becomes a [`Suite`], that gives a [`Report`],
 //! and [`assert_conforms`] panics on it. `conformance_main!` makes a test program of it.
 //!
-//! This crate implements no codec, no store and no real device, and has no test vectors. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
+//! This crate implements no codec, no store and no real device. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
 #![deny(unsafe_code)]
 
 pub mod codec;
 pub mod device;
 #[cfg(feature = "harness")]
 pub mod harness;
+#[cfg(feature = "implementation")]
+pub mod implementation;
 mod samples;
 pub mod store;
 mod suite;
 #[cfg(feature = "toy")]
 pub mod toy;
 mod trial;
+#[cfg(feature = "implementation")]
+pub mod vectors;
 
 pub use samples::{Sample, data_types, representations, samples, shapes};
 pub use suite::{Case, Outcome, Report, Subject, Suite, SuiteCase, assert_conforms};

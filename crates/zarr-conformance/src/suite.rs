@@ -48,7 +48,7 @@ impl<S: ?Sized> Case<S> {
         Self { law: id.clone(), id, says, check: Box::new(check) }
     }
 
-    /// One of several cases of `law`, whose ids begin with the law's.
+    /// One of several cases of `law`.
     pub(crate) fn of_law(
         law: impl Into<String>,
         id: impl Into<String>,

@@ -4,4 +4,3 @@ mod arrays;
 mod common;
 mod devices;
 mod model;
-mod wild;
