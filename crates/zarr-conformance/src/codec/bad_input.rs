@@ -20,15 +20,12 @@ pub(super) fn cases() -> Vec<CodecCase> {
     Kind::ALL.into_iter().map(of).collect()
 }
 
-/// Of each chunk.
-const MOST: usize = 200;
-
 fn bad_input(subject: &dyn CodecSubject, trial: &Trial, kind: Kind) -> Result<(), Broken> {
     let codec = Codec::of(subject)?;
     let chunks = chunks(subject, &codec)?;
     let len = chunks.iter().map(|chunk| chunk.decoded.byte_len()).max().unwrap_or(0);
     let encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
-    kind.of(&encoded, trial, MOST).iter().try_for_each(|mutant| survives(trial, &codec, &mutant.what, &mutant.bytes, len))
+    kind.of(&encoded, trial, 2 * subject.many()).iter().try_for_each(|mutant| survives(trial, &codec, &mutant.what, &mutant.bytes, len))
 }
 
 /// Decodes something that may be bad: whatever it says, it must not panic, write outside, or grow past its limit.
