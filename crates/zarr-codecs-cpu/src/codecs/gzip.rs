@@ -11,6 +11,8 @@
 //! * *File names, comments and extra fields* in the header are skipped.
 //! * *Zeros behind a member* are padding; *any other bytes* are an error. So does Python's `gzip` module, and with it zarr-python.
 //! * CRC-32 and length are verified.
+//! * *Length symbols that never occur* (RFC 1951 §3.2.6) are taken for the longest length, so that the checksum decides; zlib, and with it
+//!   zarr-python, refuses them.
 //!
 //! One member is written, without name and time, so that equal data give equal bytes.
 

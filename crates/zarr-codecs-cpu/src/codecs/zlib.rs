@@ -7,7 +7,8 @@
 //! [`libdeflate-sys`](https://docs.rs/libdeflate-sys).
 //!
 //! Where implementations part ways: *bytes behind the stream* are ignored, as Python's `zlib.decompress`, and with it numcodecs, does. The
-//! Adler-32 at the end of the stream is verified. *Preset dictionaries* are refused.
+//! Adler-32 at the end of the stream is verified. *Preset dictionaries* are refused. *Length symbols that never occur* (RFC 1951 §3.2.6) are taken for
+//! the longest length, so that the checksum decides; zlib, and with it numcodecs, refuses them.
 
 use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
 use zarr_meta::Extension;

@@ -12,7 +12,11 @@ pub(super) fn cases() -> Vec<CodecCase> {
             "a chunk encodes to the same at any alignment, whatever lies around it and whatever room its bytes are given",
             of_source,
         ),
-        case("encode/other-size", "an array of another size than its representation's is refused", other_size),
+        case(
+            "encode/other-size",
+            "an array of another size than its representation's is refused, and others of its batch are not",
+            other_size,
+        ),
     ]
 }
 
@@ -62,19 +66,41 @@ fn other_size(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
                 let longer = [bytes.as_slice(), &vec![0; size]].concat();
                 let shorter = bytes.len().checked_sub(size).map(|len| bytes[..len].to_vec());
                 for other in [Some(longer), shorter].into_iter().flatten() {
-                    let accepted = encode(&codec, Source::Bytes(&other), Vec::new()).is_ok();
-                    ensure!(!accepted, "an array of {} bytes is encoded from {}", bytes.len(), other.len());
+                    refused_alone(&codec, Source::Bytes(&bytes), Source::Bytes(&other))?;
                 }
             }
             Sample::Variable(elements) => {
                 let more: VariableData = elements.iter().chain([&b"one more"[..]]).collect();
                 let fewer: VariableData = elements.iter().skip(1).collect();
                 for other in [more, fewer].into_iter().filter(|other| other.len() != elements.len()) {
-                    let accepted = encode(&codec, Source::Variable(&other), Vec::new()).is_ok();
-                    ensure!(!accepted, "an array of {} elements is encoded from {}", elements.len(), other.len());
+                    refused_alone(&codec, Source::Variable(&elements), Source::Variable(&other))?;
                 }
             }
         }
     }
+    Ok(())
+}
+
+/// Encodes a bad chunk between good ones.
+fn refused_alone(codec: &Codec, good: Source<'_>, bad: Source<'_>) -> Result<(), Broken> {
+    let mut encoded = [Vec::new(), Vec::new(), Vec::new()];
+    let mut slots: Vec<EncodeSlot<'_>> = [good, bad, good]
+        .into_iter()
+        .zip(&mut encoded)
+        .map(|(decoded, encoded)| EncodeSlot {
+            decoded,
+            encoded,
+            status: Err(CodecError::parameter("conformance", "the status was not set")),
+        })
+        .collect();
+    codec.encoder.encode(&mut slots, &mut Scratch::new());
+    let statuses: Vec<bool> = slots.iter().map(|slot| slot.status.is_ok()).collect();
+    let len = |source: Source<'_>| match source {
+        Source::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        Source::Variable(elements) => format!("{} elements", elements.len()),
+    };
+    ensure!(statuses == [true, false, true], "an array of {}, between two of {}: slots are good: {statuses:?}", len(bad), len(good));
+    let alone = encode(codec, good, Vec::new())?;
+    ensure!(codec.decode(&encoded[2])? == codec.decode(&alone)?, "a chunk encodes to something else behind a bad one");
     Ok(())
 }

@@ -34,6 +34,7 @@ enum Fault {
     TakesMoreThanDeclared,
     TrustsWhatScratchHolds,
     IgnoresStrides,
+    CutsDestinations,
     RefusesUnaligned,
     WorksWhenWaitedFor,
     NeverWritesBack,
@@ -137,6 +138,14 @@ impl DeviceSegment for WrongSegment {
                     let layout = &slot.decoded.layout;
                     let start = layout.span()?.start;
                     slot.decoded.layout = Layout { offset: start, ..Layout::contiguous(&layout.shape, layout.item_size)? };
+                }
+            }
+            Fault::CutsDestinations => {
+                for slot in &mut slots {
+                    let layout = &mut slot.decoded.layout;
+                    if let [len] = layout.shape[..] {
+                        layout.shape[0] = len.min(30);
+                    }
                 }
             }
             Fault::RefusesUnaligned if slots.iter().any(|slot| !slot.encoded.address().is_multiple_of(4)) => {
@@ -336,6 +345,7 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         alone(Fault::TakesMoreThanDeclared, "device-codec/scratch-len"),
         alone(Fault::TrustsWhatScratchHolds, "device-codec/dirty-scratch"),
         alone(Fault::IgnoresStrides, "device-codec/scatter"),
+        alone(Fault::CutsDestinations, "device-codec/other-size"),
         alone(Fault::RefusesUnaligned, "device-codec/unaligned"),
         alone(Fault::WorksWhenWaitedFor, "device-codec/ordered"),
         found(Fault::NeverWritesBack, "device-codec/decode"),

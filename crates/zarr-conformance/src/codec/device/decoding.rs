@@ -1,4 +1,4 @@
-use zarr_buffer_api::Region;
+use zarr_buffer_api::{Layout, Region};
 use zarr_codec_api::{DeviceSlot, Direction, Placement};
 use zarr_meta::Extension;
 
@@ -16,6 +16,7 @@ pub(super) fn cases() -> Vec<DeviceCodecCase> {
         case("decode", "chunks decode to what the reference encoded, in batches of any number and order", decode),
         case("scatter", "a strided destination gets its elements, and nothing beside them changes", scatter),
         case("unaligned", "encoded bytes and destinations lie at any alignment, and nothing beside them changes", unaligned),
+        case("other-size", "a destination of another size than the chunk's is refused, and nothing beside it changes", other_size),
         case(
             "bad-slot-alone",
             "a bad chunk fails its own slot and leaves zeros there, wherever it stands; the others are decoded",
@@ -31,6 +32,9 @@ pub(super) fn cases() -> Vec<DeviceCodecCase> {
     }));
     cases
 }
+
+/// Bytes on either side of a destination.
+const GAP: usize = 32;
 
 fn binds(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     bind(subject)?;
@@ -107,6 +111,29 @@ fn unaligned(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> 
             bound.chunks.iter().flat_map(|(_, decoded)| [&vec![CANARY; skew], decoded.as_slice()].concat()).collect();
         expected.extend(vec![CANARY; skew]);
         ensure_same(&format!("chunks {skew} bytes off"), &output, &expected)?;
+    }
+    Ok(())
+}
+
+fn other_size(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
+    let bound = Bound::of(subject)?;
+    let queue = bound.device.create_queue()?;
+    let elements = bound.shape.iter().product::<usize>();
+    for (encoded, _) in &bound.chunks {
+        for other in [elements.checked_sub(1), Some(elements + 1)].into_iter().flatten() {
+            let len = other * bound.item_size;
+            let layout = Layout { offset: GAP, ..Layout::contiguous(&[other], bound.item_size)? };
+            let output = bound.upload(&*queue, &vec![CANARY; GAP + len + GAP])?;
+            let slot = DeviceSlot { encoded: bound.upload(&*queue, encoded)?, decoded: Region::new(output.clone(), layout)? };
+            let accepted = match bound.segment.decode(&[slot], &bound.context(&*queue, 1)) {
+                Ok(ticket) => ticket.wait()?.iter().all(Result::is_ok),
+                Err(_) => false,
+            };
+            ensure!(!accepted, "a chunk of {elements} elements is decoded to {other}");
+            let found = bound.download(&*queue, &output)?;
+            ensure_same("before a destination of another size", &found[..GAP], &[CANARY; GAP])?;
+            ensure_same("behind a destination of another size", &found[GAP + len..], &[CANARY; GAP])?;
+        }
     }
     Ok(())
 }
