@@ -10,6 +10,8 @@ fn main() {
     println!("cargo::rerun-if-env-changed=ZARR_KERNELS_SANITIZE");
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(2).include(&kernels).file("src/simt.cpp").flag("-fno-exceptions").flag("-fno-strict-aliasing");
+    // Kernels round each operation by itself.
+    build.flag("-ffp-contract=off");
     // `address`, `undefined` or both with a comma: the program that links this brings the runtime.
     if let Ok(sanitizers) = env::var("ZARR_KERNELS_SANITIZE") {
         build.flag(format!("-fsanitize={sanitizers}")).flag("-fno-omit-frame-pointer").flag("-g1");

@@ -19,7 +19,7 @@ pub(crate) struct Chunks {
     /// The codecs of the innermost chunks, transposes next to the array taken out.
     codecs: Vec<Extension>,
     /// Axis `i` of an innermost chunk, as stored, is axis `order[i]` of the array.
-    order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
     pub(crate) data_type: DataType,
     pub(crate) fill_value: FillValue,
     registry: Registry,

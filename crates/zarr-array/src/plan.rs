@@ -408,8 +408,12 @@ fn leaf_coordinates(leaf: &Leaf<'_>) -> Vec<u64> {
 
 /// Whether a part of the result is the whole chunk, element for element, as it is decoded.
 pub(crate) fn covers_in_order(bound: &BoundChunk, leaf: &Leaf<'_>) -> bool {
+    bound.layout.is_contiguous() && covers_all(leaf)
+}
+
+/// Whether a part of the result is the whole chunk, along each axis in its order.
+pub(crate) fn covers_all(leaf: &Leaf<'_>) -> bool {
     !leaf.points
-        && bound.layout.is_contiguous()
         && leaf.parts.iter().all(
             |part| matches!(part.elements, Elements::Steps { start: 0, step, len } if len == part.chunk_len && (step == 1 || len == 1)),
         )

@@ -80,6 +80,13 @@ entry_points! {
     ZstdSerial => zstd_serial,
     ZstdFinish => zstd_finish,
     ElementsScatter => elements_scatter,
+    ElementsDecode => elements_decode,
+    ElementsDecodeValues => elements_decode_values,
+    ElementsEncode => elements_encode,
+    ElementsEncodeValues => elements_encode_values,
+    ElementsClear => elements_clear,
+    Crc32cSum => crc32c_sum,
+    Crc32cFinish => crc32c_finish,
 }
 
 // SAFETY: the scheduler runs every thread of the grid to its end, at once, which is the order of the host's queue.

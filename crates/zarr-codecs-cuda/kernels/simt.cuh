@@ -60,6 +60,7 @@ DEVICE void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 DEVICE u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
 DEVICE void atomic_min(u32* at, u32 value) { atomicMin(at, value); }
 DEVICE void atomic_or(u32* at, u32 value) { atomicOr(at, value); }
+DEVICE void atomic_xor(u32* at, u32 value) { atomicXor(at, value); }
 
 // Bytes that no thread writes while the kernel runs.
 DEVICE u8 load_constant(const u8* at) { return __ldg(at); }
@@ -77,11 +78,25 @@ DEVICE u32 count_ones(u32 value) { return __popc(value); }
 DEVICE u32 highest_bit(u32 value) { return 31 - __clz(value); }
 DEVICE u32 trailing_zeros(u32 value) { return __ffs(value) - 1; }
 
+// The upper half of the product.
+DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+
+DEVICE u64 bits_of(double value) { return (u64)__double_as_longlong(value); }
+DEVICE double double_of(u64 bits) { return __longlong_as_double((long long)bits); }
+DEVICE u32 bits_of(float value) { return __float_as_uint(value); }
+DEVICE float float_of(u32 bits) { return __uint_as_float(bits); }
+// Each rounds once: two of them are never fused.
+DEVICE double float_add(double a, double b) { return __dadd_rn(a, b); }
+DEVICE double float_subtract(double a, double b) { return __dsub_rn(a, b); }
+DEVICE double float_multiply(double a, double b) { return __dmul_rn(a, b); }
+DEVICE double float_divide(double a, double b) { return __ddiv_rn(a, b); }
+
 struct alignas(16) Bytes16 { u32 word[4]; };
 DEVICE void store16(u8* at, const Bytes16& value) { *(uint4*)at = make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]); }
 
 #else // the host
 
+#include <math.h>
 #include <string.h>
 
 #define DEVICE static inline
@@ -169,6 +184,7 @@ DEVICE void atomic_min(u32* at, u32 value) {
     while (value < seen && !__atomic_compare_exchange_n(at, &seen, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 DEVICE void atomic_or(u32* at, u32 value) { __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
+DEVICE void atomic_xor(u32* at, u32 value) { __atomic_fetch_xor(at, value, __ATOMIC_RELAXED); }
 
 DEVICE u8 load_constant(const u8* at) { return *at; }
 DEVICE u32 load_constant(const u32* at) { return *at; }
@@ -181,6 +197,38 @@ DEVICE u32 funnel_left(u32 high, u32 low, u32 by) { return (u32)(((u64)high << 3
 DEVICE u32 count_ones(u32 value) { return (u32)__builtin_popcount(value); }
 DEVICE u32 highest_bit(u32 value) { return 31 - (u32)__builtin_clz(value); }
 DEVICE u32 trailing_zeros(u32 value) { return (u32)__builtin_ctz(value); }
+
+DEVICE u64 multiply_high(u64 a, u64 b) {
+    u64 low = (a & 0xffffffff) * (b & 0xffffffff), left = (a >> 32) * (b & 0xffffffff), right = (a & 0xffffffff) * (b >> 32);
+    u64 middle = (low >> 32) + (left & 0xffffffff) + (right & 0xffffffff);
+    return (a >> 32) * (b >> 32) + (left >> 32) + (right >> 32) + (middle >> 32);
+}
+
+DEVICE u64 bits_of(double value) {
+    u64 bits;
+    memcpy(&bits, &value, 8);
+    return bits;
+}
+DEVICE double double_of(u64 bits) {
+    double value;
+    memcpy(&value, &bits, 8);
+    return value;
+}
+DEVICE u32 bits_of(float value) {
+    u32 bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+DEVICE float float_of(u32 bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+// The host's compiler is told not to fuse.
+DEVICE double float_add(double a, double b) { return a + b; }
+DEVICE double float_subtract(double a, double b) { return a - b; }
+DEVICE double float_multiply(double a, double b) { return a * b; }
+DEVICE double float_divide(double a, double b) { return a / b; }
 
 struct alignas(16) Bytes16 { u32 word[4]; };
 DEVICE void store16(u8* at, const Bytes16& value) { memcpy(at, value.word, 16); }

@@ -82,4 +82,11 @@ kernels! {
     ZstdSerial = "zstd_serial",
     ZstdFinish = "zstd_finish",
     ElementsScatter = "elements_scatter",
+    ElementsDecode = "elements_decode",
+    ElementsDecodeValues = "elements_decode_values",
+    ElementsEncode = "elements_encode",
+    ElementsEncodeValues = "elements_encode_values",
+    ElementsClear = "elements_clear",
+    Crc32cSum = "crc32c_sum",
+    Crc32cFinish = "crc32c_finish",
 }

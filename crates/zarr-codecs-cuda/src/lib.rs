@@ -5,8 +5,11 @@
 //!
 //! * `zstd`: decoding, with the verdicts and the bytes of libzstd 1.5.7. Frames that need a dictionary are refused. Chunks of more than 512 MiB are left to the
 //!   host. One corner of damaged data is not followed: a block of more than 64 KiB of literals that makes more than its maximum, where libzstd overwrites its own literals.
-//! * `bytes`, where it is the device's byte order.
-//! * Decoded chunks go to any box of the output, a batch in one launch.
+//! * Both ways: `bytes` in either byte order, `numcodecs.shuffle`, `crc32c`, `transpose`, and the array to array codecs that take one number at a time: `bitround`,
+//!   `scale_offset`, `cast_value`, `numcodecs.fixedscaleoffset`, `numcodecs.astype`, `numcodecs.quantize`. Bytes, NaN and verdicts are those of `zarr-codecs-cpu`.
+//! * All that becomes of the elements of a batch, up to their places in any boxes of the output, is one pass over them.
+//!
+//! Left to the host: integers narrower than a byte, values of floats narrower than 16 bits, structs in the other byte order, chunks of more than 2 GiB.
 //!
 //! The kernels are in `kernels/`, for anyone to read. They are compiled ahead of time and embedded; the driver is all that has to be there. What starts them
 //! is an [`Engine`]: CUDA here, the host in `zarr-codecs-cuda-host`, where the same sources run under sanitizers and fuzzers.
@@ -17,8 +20,11 @@ mod codecs;
 mod constants;
 mod cuda;
 mod engine;
+mod number;
 mod provider;
+mod recipe;
 mod segment;
+mod table;
 
 pub use cuda::{CudaEngine, cuda_provider};
 pub use engine::{Engine, Kernel, Launch};

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use zarr_codec_api::{Bound, ByteLen, CodecError, CodecProvider, Direction, Limits, Placement, Representation, Segment, Stage};
 use zarr_meta::Extension;
 
-use crate::codecs::zstd;
+use crate::codecs;
 use crate::engine::Engine;
-use crate::segment::{KernelSegment, Step};
+use crate::recipe::Recipe;
+use crate::segment::KernelSegment;
 
 /// The codecs whose kernels an [`Engine`] runs.
 #[derive(Debug, Clone)]
@@ -17,26 +18,6 @@ impl KernelProvider {
     /// The codecs, run by `engine`.
     pub fn new(engine: impl Engine) -> Self {
         Self { engine: Arc::new(engine) }
-    }
-
-    /// What the device does for one stage, if it can.
-    fn step(stage: &Stage) -> Result<Option<Step>, CodecError> {
-        let name = stage.codec.name.as_str();
-        match name {
-            "zstd" | "numcodecs.zstd" => {
-                let len = stage.decoded.byte_len()?.map_or(u64::MAX, ByteLen::upper);
-                Ok(zstd::takes(len).then_some(Step::Zstd { decoded: len }))
-            }
-            "bytes" => {
-                let Some(array) = stage.decoded.as_array() else {
-                    return Err(CodecError::metadata(name, "takes an array, and was given bytes"));
-                };
-                let big = stage.codec.to_json().to_text().contains("\"endian\":\"big\"");
-                let plain = array.byte_len()?.is_some() && !big && cfg!(target_endian = "little");
-                Ok(plain.then_some(Step::Bytes))
-            }
-            _ => Ok(None),
-        }
     }
 }
 
@@ -50,7 +31,7 @@ impl CodecProvider for KernelProvider {
     }
 
     fn codecs(&self) -> Vec<String> {
-        ["bytes", "zstd"].map(String::from).to_vec()
+        codecs::NAMES.iter().map(|name| (*name).to_owned()).collect()
     }
 
     fn encoded_representation(
@@ -59,28 +40,29 @@ impl CodecProvider for KernelProvider {
         decoded: &Representation,
         _: &Limits,
     ) -> Result<Option<Representation>, CodecError> {
-        match (codec.name.as_str(), decoded) {
-            ("bytes", Representation::Array(array)) => Ok(array.byte_len()?.map(|len| Representation::Bytes(ByteLen::Exact(len as u64)))),
-            ("zstd", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.compressed()))),
-            ("bytes" | "zstd", _) => Err(CodecError::metadata(&codec.name, "stands on the wrong side of the array to bytes codec")),
+        let name = codec.name.as_str();
+        match (name, decoded) {
+            ("bytes" | "endian", Representation::Array(array)) => {
+                Ok(array.byte_len()?.map(|len| Representation::Bytes(ByteLen::Exact(len as u64))))
+            }
+            ("zstd" | "numcodecs.zstd", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.compressed()))),
+            ("crc32c" | "numcodecs.crc32c", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.plus(4)))),
+            ("numcodecs.shuffle", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(*len))),
+            ("bytes" | "endian" | "zstd" | "numcodecs.zstd" | "crc32c" | "numcodecs.crc32c" | "numcodecs.shuffle", _) => {
+                Err(CodecError::metadata(name, "stands on the wrong side of the array to bytes codec"))
+            }
+            // What becomes of data types and fill values the host's implementation says.
             _ => Ok(None),
         }
     }
 
     fn bind(&self, stages: &[Stage], direction: Direction) -> Result<Option<Bound>, CodecError> {
-        if direction == Direction::Encode {
+        let recipe = Recipe::take(stages, direction);
+        let consumed = recipe.names.len();
+        if consumed == 0 || cfg!(target_endian = "big") {
             return Ok(None);
         }
-        let mut steps = Vec::new();
-        for stage in stages.iter().rev() {
-            let Some(step) = Self::step(stage)? else { break };
-            steps.push(step);
-        }
-        if steps.is_empty() {
-            return Ok(None);
-        }
-        let consumed = steps.len();
-        let segment = KernelSegment::new(Arc::clone(&self.engine), steps);
+        let segment = KernelSegment::new(Arc::clone(&self.engine), recipe);
         Ok(Some(Bound { consumed, segment: Segment::Device(Arc::new(segment)) }))
     }
 }

@@ -1,119 +1,396 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
-use zarr_codec_api::{CodecError, Completion, DeviceContext, DeviceSegment, DeviceSlot, Ticket};
+use zarr_codec_api::{CodecError, CodecErrorKind, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction, Ticket};
 
-use crate::codecs::{scatter, zstd};
+use crate::codecs::elements::{self, Pass};
+use crate::codecs::{crc32c, scatter, zstd};
+use crate::constants::*;
 use crate::engine::Engine;
+use crate::recipe::{Checksum, Op, Pair, Recipe};
+use crate::table::{Placed, Records};
 
 /// Where chunks start in memory of their own: kernels write 16 bytes at a time.
 const ALIGN: usize = 256;
+/// Bytes of a table that are lost to alignment, at most.
+const TABLE_GAPS: u64 = 256;
 
-/// One codec, as the kernels run it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Elements in the order of the device's memory.
-    Bytes,
-    /// Frames, with the most bytes that they may decode to.
-    Zstd { decoded: u64 },
-}
-
-/// A run of stages on a device, in the order of decoding.
+/// A run of stages on a device.
 #[derive(Debug)]
 pub(crate) struct KernelSegment {
     engine: Arc<dyn Engine>,
-    steps: Vec<Step>,
+    recipe: Arc<Recipe>,
+}
+
+/// A chunk's place: the box of its elements, and how the kernels see it.
+struct Place<'a> {
+    region: Cow<'a, Region>,
+    axes: elements::Slot,
+    /// Bytes of all its elements on the encoded side.
+    packed_len: usize,
+}
+
+/// Boxes for one batch. Those with too many axes for the kernels are filled by way of memory without gaps.
+struct Places<'a> {
+    places: Vec<Place<'a>>,
+    /// Bytes of a unit on the packed side and in the box.
+    units: (u32, u32),
+    /// Copies between memory without gaps and boxes.
+    copies: Vec<(Region, Region)>,
 }
 
 impl KernelSegment {
-    pub(crate) fn new(engine: Arc<dyn Engine>, steps: Vec<Step>) -> Self {
-        Self { engine, steps }
+    pub(crate) fn new(engine: Arc<dyn Engine>, recipe: Recipe) -> Self {
+        Self { engine, recipe: Arc::new(recipe) }
     }
+
+    /// Temporary memory besides that of frames and what they decode to.
+    fn table_len(&self, slots: usize) -> u64 {
+        let recipe = &*self.recipe;
+        let of_slot = 8 + 2 * u64::from(ELEMENTS_SLOT_SIZE) + scatter::scratch_len(1) + recipe.checksums() as u64 * crc32c::RECORD_LEN;
+        let of_ops = recipe.ops.len() as u64 * u64::from(ELEMENTS_OP_SIZE) + recipe.pairs.len() as u64 * u64::from(ELEMENTS_PAIR_SIZE);
+        // Boxes may have more axes than the kernels, then their elements lie somewhere else for a while.
+        let rank = recipe.array.as_ref().map_or(0, |array| array.shape.len());
+        let detours = if rank >= ELEMENTS_AXES as usize { self.decoded_len().saturating_mul(slots as u64) } else { 0 };
+        (of_slot * slots as u64).saturating_add(of_ops + TABLE_GAPS).saturating_add(detours)
+    }
+
+    fn decoded_len(&self) -> u64 {
+        let array = self.recipe.array.as_ref();
+        array.and_then(|array| array.byte_len().ok().flatten()).map_or(0, |len| len.next_multiple_of(ALIGN) as u64)
+    }
+
+    /// Checks the boxes of a batch, and looks at them as the kernels do.
+    fn places<'a>(&self, slots: &'a [DeviceSlot], direction: Direction, context: &DeviceContext<'_>) -> Result<Places<'a>, CodecError> {
+        let recipe = &*self.recipe;
+        let (packed_item, box_item) = recipe.item_sizes(direction);
+        let mut units = None;
+        let (mut places, mut copies) = (Vec::with_capacity(slots.len()), Vec::new());
+        for slot in slots {
+            slot.decoded.layout.check_within(slot.decoded.buffer.len())?;
+            let region = self.with_axes(&slot.decoded)?;
+            let layout = &region.layout;
+            let unit = recipe.units(layout.item_size, direction);
+            if *units.get_or_insert(unit) != unit {
+                return Err(CodecError::parameter("device", "elements of different sizes in one batch"));
+            }
+            let wrong_size = !recipe.ops.is_empty() && layout.item_size != box_item;
+            let wrong_rank = recipe.order.as_ref().is_some_and(|order| order.len() != layout.shape.len());
+            let decoded_len = layout.len().checked_mul(layout.item_size).filter(|&len| u32::try_from(len).is_ok());
+            let Some(decoded_len) = decoded_len.filter(|_| !wrong_size && !wrong_rank) else {
+                let message = format!("elements of {} bytes in a box of shape {:?} are not the chunk's", layout.item_size, layout.shape);
+                return Err(CodecError::parameter("device", message));
+            };
+            let packed_len = decoded_len / box_item * packed_item;
+            if recipe.planes > 1 && !packed_len.is_multiple_of(recipe.planes as usize) {
+                return Err(CodecError::parameter("numcodecs.shuffle", format!("{packed_len} bytes are no whole number of elements")));
+            }
+            let region = match recipe.order.as_deref() {
+                None => region,
+                Some(order) => Cow::Owned(Region::new(region.buffer.clone(), elements::in_order(layout, order))?),
+            };
+            let too_large = || CodecError::limit("device", u32::MAX as usize);
+            let (region, axes) = match elements::axes(&region.layout, unit.1) {
+                Some(axes) => (region, axes),
+                None => {
+                    let layout = &region.layout;
+                    let between = context.device.allocate(decoded_len, context.queue)?;
+                    let run = Layout::contiguous(&[layout.len()], layout.item_size)?;
+                    let packed = Region::new(between.clone(), Layout::contiguous(&layout.shape, layout.item_size)?)?;
+                    let axes = elements::axes(&run, unit.1).ok_or_else(too_large)?;
+                    copies.push((packed, region.into_owned()));
+                    (Cow::Owned(Region::new(between, run)?), axes)
+                }
+            };
+            places.push(Place { region, axes, packed_len });
+        }
+        Ok(Places { places, units: units.unwrap_or((1, 1)), copies })
+    }
+
+    /// A box with the axes of the chunk: between two segments, elements without gaps are given as bytes.
+    fn with_axes<'a>(&self, region: &'a Region) -> Result<Cow<'a, Region>, CodecError> {
+        let Some(array) = self.recipe.array.as_ref().filter(|_| !self.recipe.ops.is_empty() || self.recipe.order.is_some()) else {
+            return Ok(Cow::Borrowed(region));
+        };
+        let item_size = array.data_type.fixed_size().unwrap_or(1);
+        let shape: Vec<usize> = array.shape.iter().map(|&len| usize::try_from(len).unwrap_or(usize::MAX)).collect();
+        let layout = &region.layout;
+        if layout.item_size == item_size && layout.shape == shape {
+            return Ok(Cow::Borrowed(region));
+        }
+        let chunk = Layout::contiguous(&shape, item_size)?;
+        if !layout.is_contiguous() || layout.len().checked_mul(layout.item_size) != chunk.len().checked_mul(item_size) {
+            let message = format!("a box of shape {:?} for a chunk of shape {shape:?}", layout.shape);
+            return Err(CodecError::parameter("device", message));
+        }
+        Ok(Cow::Owned(Region::new(region.buffer.clone(), Layout { offset: layout.offset, ..chunk })?))
+    }
+
+    fn check_budget(&self, needed: u64, context: &DeviceContext<'_>) -> Result<(), CodecError> {
+        if needed > context.scratch_budget {
+            let message = format!("{needed} bytes of temporary memory, of a budget of {}", context.scratch_budget);
+            return Err(CodecError::new(CodecErrorKind::Limit, "device", message));
+        }
+        Ok(())
+    }
+
+    /// Downloads the statuses, if there are any.
+    fn ticket(
+        &self,
+        known: Vec<Known>,
+        zstd: Option<Buffer>,
+        statuses: Option<Buffer>,
+        slots: usize,
+        context: &DeviceContext<'_>,
+    ) -> Result<Ticket, CodecError> {
+        let statuses = match statuses {
+            Some(on_device) => {
+                let on_host = context.device.allocate_staging(on_device.len())?;
+                context.queue.copy(&on_device, &on_host)?;
+                Some(on_host)
+            }
+            None => None,
+        };
+        let event = context.queue.record()?;
+        Ok(Ticket::new(KernelCompletion { event, recipe: Arc::clone(&self.recipe), slots, known, zstd, statuses }))
+    }
+}
+
+/// The records that every pass over elements looks up.
+struct Common {
+    statuses: Placed,
+    ops: Placed,
+    pairs: Placed,
+}
+
+impl Common {
+    fn place(records: &mut Records, recipe: &Recipe, slots: usize, known: &[Known]) -> Self {
+        let mut statuses = vec![ELEMENTS_GOOD; slots];
+        for known in known {
+            if let Some(status) = statuses.get_mut(known.slot) {
+                *status = known.step << 8 | ELEMENTS_SIZE;
+            }
+        }
+        let statuses = records.push(&statuses);
+        Self { statuses, ops: records.push::<Op>(&recipe.ops), pairs: records.push::<Pair>(&recipe.pairs) }
+    }
+
+    fn pass(&self, recipe: &Recipe, units: (u32, u32), slots: Placed) -> Pass {
+        let (packed_unit, box_unit) = units;
+        let swapped = recipe.width > 1;
+        Pass { packed_unit, box_unit, swapped, planes: recipe.planes, ops: self.ops, pairs: self.pairs, statuses: self.statuses, slots }
+    }
+}
+
+/// Takes the checksums off `encoded`, outermost first, and notes them for the kernels. Gives what they stand around.
+fn unwrap(encoded: &Buffer, checksums: &[Checksum], batches: &mut [crc32c::Batch], slot: usize) -> Result<Buffer, CodecError> {
+    let mut data = encoded.clone();
+    for (checksum, batch) in checksums.iter().zip(batches) {
+        data = batch.push(&data, checksum.at_start, slot)?;
+    }
+    Ok(data)
 }
 
 impl DeviceSegment for KernelSegment {
     fn decode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        for slot in slots {
-            slot.decoded.layout.check_within(slot.decoded.buffer.len())?;
+        let (engine, recipe) = (&*self.engine, &*self.recipe);
+        if slots.is_empty() {
+            return self.ticket(Vec::new(), None, None, 0, context);
         }
-        if self.zstd().is_none() || slots.is_empty() {
-            return self.copy(slots, context);
-        }
-        // A decoder looks back at what it made: boxes with gaps are filled from contiguous memory.
-        let len = |slot: &DeviceSlot| slot.decoded.layout.len() * slot.decoded.layout.item_size;
-        let apart = |slot: &&DeviceSlot| !slot.decoded.layout.is_contiguous();
-        let staged = slots.iter().filter(apart).map(|slot| len(slot).next_multiple_of(ALIGN)).sum();
-        let staged_boxes = slots.iter().filter(apart).count();
-        let used = staged as u64 + scatter::scratch_len(staged_boxes);
-        let context = &DeviceContext { scratch_budget: context.scratch_budget.saturating_sub(used), ..*context };
+        let mut used = self.table_len(slots.len());
+        self.check_budget(used, context)?;
+        let Places { places, units, copies } = self.places(slots, Direction::Decode, context)?;
+
+        // Where frames decode to: in place, where nothing is left to do.
+        let (around, within) = (recipe.outer.len() * crc32c::LEN, recipe.inner.len() * crc32c::LEN);
+        let in_place = |place: &Place<'_>| recipe.is_plain() && within == 0 && place.axes.is_run(units.1);
+        let staged_len = |place: &Place<'_>| match recipe.zstd {
+            Some(_) if !in_place(place) => (place.packed_len + within).next_multiple_of(ALIGN),
+            _ => 0,
+        };
+        let staged: usize = places.iter().map(staged_len).sum();
+        used += staged as u64;
+        self.check_budget(used, context)?;
         let staging = if staged == 0 { None } else { Some(context.device.allocate(staged, context.queue)?) };
-        let (mut targets, mut boxes, mut at) = (Vec::with_capacity(slots.len()), Vec::new(), 0);
-        for slot in slots {
-            let layout = &slot.decoded.layout;
-            match &staging {
-                Some(staging) if !layout.is_contiguous() => {
-                    let target = staging.slice(at..at + len(slot))?;
-                    at += len(slot).next_multiple_of(ALIGN);
-                    boxes.push((target.clone(), &slot.decoded));
-                    targets.push(target);
+
+        let batches = |checksums: &[Checksum]| checksums.iter().map(|checksum| crc32c::Batch::new(checksum.step)).collect::<Vec<_>>();
+        let (mut outer, mut inner) = (batches(&recipe.outer), batches(&recipe.inner));
+        let (mut known, mut frames, mut packed, mut at) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()), 0);
+        for (index, (slot, place)) in slots.iter().zip(&places).enumerate() {
+            let expected = place.packed_len + around;
+            let is_known_bad = match recipe.zstd {
+                Some(_) => slot.encoded.len() < around,
+                None => slot.encoded.len() != expected,
+            };
+            if is_known_bad {
+                known.push(Known { slot: index, step: 0, expected, found: slot.encoded.len() });
+            }
+            let data = if is_known_bad { slot.encoded.slice(0..0)? } else { unwrap(&slot.encoded, &recipe.outer, &mut outer, index)? };
+            if recipe.zstd.is_none() {
+                packed.push((!is_known_bad).then_some(data));
+                continue;
+            }
+            let target = match (&staging, staged_len(place)) {
+                (Some(staging), len @ 1..) => {
+                    at += len;
+                    staging.slice(at - len..at - len + place.packed_len + within)?
                 }
-                _ => targets.push(slot.decoded.buffer.slice(layout.offset..layout.offset + len(slot))?),
+                _ => place.region.buffer.slice(place.region.layout.offset..place.region.layout.offset + place.packed_len)?,
+            };
+            packed.push(Some(unwrap(&target, &recipe.inner, &mut inner, index)?));
+            frames.push((data, target));
+        }
+
+        // Which passes there are.
+        let mut boxes = elements::Batch::default();
+        let mut scattered = Vec::new();
+        let clears = recipe.checksums() > 0 || !recipe.ops.is_empty() || !known.is_empty();
+        let mut cleared = elements::Batch::default();
+        for (index, (place, packed)) in places.iter().zip(&packed).enumerate() {
+            let (buffer, offset) = (&place.region.buffer, place.region.layout.offset);
+            match packed {
+                Some(_) if recipe.zstd.is_some() && in_place(place) => {}
+                Some(packed) if recipe.is_plain() => scattered.push((packed.clone(), &*place.region)),
+                Some(packed) => boxes.push(Some(packed), units.0, buffer, offset, place.axes, index)?,
+                None => {}
+            }
+            if clears {
+                cleared.push(None, units.0, buffer, offset, place.axes, index)?;
             }
         }
-        let chunks: Vec<zstd::Chunk<'_>> =
-            slots.iter().zip(&targets).map(|(slot, decoded)| zstd::Chunk { encoded: &slot.encoded, decoded }).collect();
-        let statuses = zstd::decode(&*self.engine, &chunks, context)?;
-        scatter::scatter(&*self.engine, &boxes, context)?;
-        let event = context.queue.record()?;
-        Ok(Ticket::new(KernelCompletion { event, known: Vec::new(), statuses: Some(statuses) }))
+        let mut records = Records::default();
+        let common = Common::place(&mut records, recipe, slots.len(), &known);
+        let boxes_placed = records.push(boxes.slots());
+        let cleared_placed = records.push(cleared.slots());
+        outer.iter_mut().chain(&mut inner).for_each(|batch| batch.place(&mut records));
+        let table = if clears || !boxes.is_empty() { Some(records.upload(context)?) } else { None };
+
+        if let Some(table) = &table {
+            outer.iter().try_for_each(|batch| batch.check(engine, table, common.statuses, context))?;
+        }
+        let mut others = None;
+        let zstd = if recipe.zstd.is_some() {
+            let chunks: Vec<zstd::Chunk<'_>> = frames.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
+            let context = &DeviceContext { scratch_budget: context.scratch_budget - used, ..*context };
+            let statuses = zstd::decode(engine, &chunks, context)?;
+            if !recipe.ops.is_empty() {
+                // Zeros of a failed chunk are numbers as well, and may become others.
+                let on_device = context.device.allocate(statuses.len(), context.queue)?;
+                context.queue.copy(&statuses, &on_device)?;
+                others = Some(on_device);
+            }
+            Some(statuses)
+        } else {
+            None
+        };
+        if let Some(table) = &table {
+            inner.iter().try_for_each(|batch| batch.check(engine, table, common.statuses, context))?;
+            boxes.decode(engine, table, &common.pass(recipe, units, boxes_placed), context)?;
+        }
+        scatter::scatter(engine, &scattered, context)?;
+        if let Some(table) = &table {
+            cleared.clear(engine, table, &common.pass(recipe, units, cleared_placed), others.as_ref(), context)?;
+        }
+        for (packed, region) in &copies {
+            context.queue.copy_region(packed, region)?;
+        }
+        let has_verdicts = recipe.checksums() > 0 || !recipe.ops.is_empty();
+        let statuses = table.as_ref().filter(|_| has_verdicts).map(|table| table.slice(common.statuses)).transpose()?;
+        self.ticket(known, zstd, statuses, slots.len(), context)
     }
 
     fn scatters(&self) -> bool {
         true
     }
 
-    fn scratch_len(&self, slots: usize) -> u64 {
-        self.zstd().map_or(0, |len| {
-            let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
-            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX).total.saturating_add(staged) + scatter::scratch_len(slots)
-        })
-    }
-}
-
-impl KernelSegment {
-    /// The most bytes that a chunk decodes to, if there is anything to decode.
-    fn zstd(&self) -> Option<u64> {
-        self.steps.iter().find_map(|step| match step {
-            Step::Zstd { decoded } => Some(*decoded),
-            Step::Bytes => None,
-        })
-    }
-
-    fn copy(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        let mut known = Vec::with_capacity(slots.len());
-        for slot in slots {
-            let layout = &slot.decoded.layout;
-            let len = layout.len() * layout.item_size;
-            if slot.encoded.len() == len {
-                let source = Region::new(slot.encoded.clone(), Layout::contiguous(&layout.shape, layout.item_size)?)?;
-                context.queue.copy_region(&source, &slot.decoded)?;
-                known.push(Ok(()));
-            } else {
-                context.queue.fill_region(&slot.decoded, &vec![0; layout.item_size])?;
-                known.push(Err((len, slot.encoded.len())));
+    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
+        let (engine, recipe) = (&*self.engine, &*self.recipe);
+        if slots.is_empty() {
+            return self.ticket(Vec::new(), None, None, 0, context);
+        }
+        self.check_budget(self.table_len(slots.len()), context)?;
+        let Places { places, units, copies } = self.places(slots, Direction::Encode, context)?;
+        let around = recipe.outer.len() * crc32c::LEN;
+        let mut outer: Vec<_> = recipe.outer.iter().map(|checksum| crc32c::Batch::new(checksum.step)).collect();
+        let (mut boxes, mut cleared) = (elements::Batch::default(), elements::Batch::default());
+        for (index, (slot, place)) in slots.iter().zip(&places).enumerate() {
+            if slot.encoded.len() != place.packed_len + around {
+                let message = format!("room for {} encoded bytes of {}", slot.encoded.len(), place.packed_len + around);
+                return Err(CodecError::parameter("device", message));
+            }
+            let packed = unwrap(&slot.encoded, &recipe.outer, &mut outer, index)?;
+            boxes.push(Some(&packed), units.0, &place.region.buffer, place.region.layout.offset, place.axes, index)?;
+            if !recipe.ops.is_empty() {
+                let bytes = elements::axes(&Layout::contiguous(&[slot.encoded.len()], 1)?, 1);
+                let bytes = bytes.ok_or_else(|| CodecError::limit("device", u32::MAX as usize))?;
+                cleared.push(None, 1, &slot.encoded, 0, bytes, index)?;
             }
         }
-        let event = context.queue.record()?;
-        Ok(Ticket::new(KernelCompletion { event, known, statuses: None }))
+        let mut records = Records::default();
+        let common = Common::place(&mut records, recipe, slots.len(), &[]);
+        let boxes_placed = records.push(boxes.slots());
+        let cleared_placed = records.push(cleared.slots());
+        outer.iter_mut().for_each(|batch| batch.place(&mut records));
+        let table = records.upload(context)?;
+        for (packed, region) in &copies {
+            context.queue.copy_region(region, packed)?;
+        }
+        boxes.encode(engine, &table, &common.pass(recipe, units, boxes_placed), context)?;
+        outer.iter().rev().try_for_each(|batch| batch.write(engine, &table, common.statuses, context))?;
+        cleared.clear(engine, &table, &common.pass(recipe, (1, 1), cleared_placed), None, context)?;
+        let statuses = if recipe.ops.is_empty() { None } else { Some(table.slice(common.statuses)?) };
+        self.ticket(Vec::new(), None, statuses, slots.len(), context)
+    }
+
+    fn scratch_len(&self, slots: usize) -> u64 {
+        let frames = self.recipe.zstd.map_or(0, |(_, len)| {
+            let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
+            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX).total.saturating_add(staged)
+        });
+        self.table_len(slots).saturating_add(frames)
     }
 }
 
-/// Verdicts that the host knew before, or those that the device will have written.
+/// A slot of which the host knows that it is bad.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    slot: usize,
+    step: u32,
+    expected: usize,
+    found: usize,
+}
+
+/// Verdicts that the host knew before, and those that the device will have written.
 #[derive(Debug)]
 struct KernelCompletion {
     event: Event,
-    known: Vec<Result<(), (usize, usize)>>,
+    recipe: Arc<Recipe>,
+    slots: usize,
+    known: Vec<Known>,
+    /// Statuses of frames, and those of all else.
+    zstd: Option<Buffer>,
     statuses: Option<Buffer>,
+}
+
+impl KernelCompletion {
+    fn name(&self, step: u32) -> &str {
+        self.recipe.names.get(step as usize).map_or("device", String::as_str)
+    }
+
+    /// The words for a status of a kernel other than those of zstd.
+    fn verdict(&self, status: u32) -> Result<(), CodecError> {
+        if status == ELEMENTS_GOOD {
+            return Ok(());
+        }
+        let words = match status & 0xff {
+            ELEMENTS_BEYOND => "a value that the other data type does not have",
+            ELEMENTS_NO_MULTIPLE => "a value is no multiple of the scale",
+            ELEMENTS_CHECKSUM => "the checksum is not that of the data",
+            _ => "failed for an unknown reason",
+        };
+        Err(CodecError::format(self.name(status >> 8), words))
+    }
 }
 
 impl Completion for KernelCompletion {
@@ -122,13 +399,30 @@ impl Completion for KernelCompletion {
     }
 
     fn statuses(&self) -> Result<Vec<Result<(), CodecError>>, BufferError> {
-        let Some(statuses) = &self.statuses else {
-            let verdict =
-                |known: &Result<(), (usize, usize)>| known.map_err(|(expected, found)| CodecError::size("bytes", expected, found));
-            return Ok(self.known.iter().map(verdict).collect());
+        let read = |buffer: &Option<Buffer>| -> Result<Option<Vec<u32>>, BufferError> {
+            let Some(buffer) = buffer else { return Ok(None) };
+            let bytes = buffer.host_read()?;
+            Ok(Some(bytes.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code)).collect()))
         };
-        let bytes = statuses.host_read()?;
-        let codes = bytes.chunks_exact(4).map(|code| u32::from_le_bytes([code[0], code[1], code[2], code[3]]));
-        Ok(codes.map(zstd::verdict).collect())
+        let (frames, others) = (read(&self.zstd)?, read(&self.statuses)?);
+        let frames_step = self.recipe.zstd.map_or(0, |(step, _)| step);
+        let of_slot = |slot: usize| {
+            let status = |statuses: &Option<Vec<u32>>| statuses.as_ref().and_then(|statuses| statuses.get(slot).copied());
+            let other = status(&others).unwrap_or(ELEMENTS_GOOD);
+            // The first step that failed is the one to blame.
+            match status(&frames) {
+                Some(frames) if other == ELEMENTS_GOOD || other >> 8 > frames_step => {
+                    zstd::verdict(frames).and_then(|()| self.verdict(other))
+                }
+                _ => self.verdict(other),
+            }
+        };
+        let mut verdicts: Vec<_> = (0..self.slots).map(of_slot).collect();
+        for known in &self.known {
+            if let Some(verdict) = verdicts.get_mut(known.slot) {
+                *verdict = Err(CodecError::size(self.name(known.step), known.expected, known.found));
+            }
+        }
+        Ok(verdicts)
     }
 }

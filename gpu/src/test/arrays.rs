@@ -101,6 +101,14 @@ fn layouts() -> Vec<(&'static str, [u64; 3], String)> {
         ("shard-raw", [6, 4, 60], shard("[2,2,30]", LITTLE, "start")),
         ("shard-crc32c", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD},{CRC}"), "start")),
         ("shard-nested", [8, 8, 80], shard("[4,4,80]", &shard("[2,4,20]", &format!("{LITTLE},{ZSTD}"), "start"), "end")),
+        ("shuffle-crc32c", chunks, format!("{},{BIG},{},{CRC}", transpose("[1,2,0]"), shuffle(4))),
+        ("shard-shuffle", [6, 4, 60], shard("[2,2,30]", &format!("{BIG},{},{ZSTD},{CRC}", shuffle(4)), "end")),
+        (
+            "shard-transpose",
+            [6, 4, 60],
+            format!("{},{}", transpose("[2,0,1]"), shard("[30,2,2]", &format!("{LITTLE},{},{CRC}", shuffle(4)), "end")),
+        ),
+        ("values", chunks, format!("{},{LITTLE},{ZSTD}", r#"{"name":"scale_offset","configuration":{"offset":-5,"scale":3}}"#)),
         ("shard-compressed", [6, 4, 60], format!("{},{ZSTD}", shard("[2,2,30]", LITTLE, "end"))),
     ]
 }
@@ -164,8 +172,12 @@ fn batch_sizes(subject: &Subject) -> TestResult {
     let sizes: &[u64] = if subject.small { &[1, 2, 33, 300] } else { &[1, 2, 31, 32, 33, 1000, 10_000] };
     for &count in sizes {
         // Inner chunks in shards start anywhere.
-        for shards in [None, Some(count.div_ceil(3) * 77)] {
-            let mut builder = ArrayBuilder::new([count * 77 - 5], DataType::Float32).chunks([77]);
+        let fixed = r#"{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":3,"scale":8,"dtype":"<f4","astype":"<i2"}}"#;
+        let chains =
+            [format!("{LITTLE},{ZSTD}"), format!("{fixed},{BIG},{},{CRC}", shuffle(2)), format!("{LITTLE},{},{ZSTD},{CRC}", shuffle(4))];
+        let shards = [None, Some(count.div_ceil(3) * 77)];
+        for (shards, chain) in shards.into_iter().flat_map(|shards| chains.iter().map(move |chain| (shards, chain))) {
+            let mut builder = ArrayBuilder::new([count * 77 - 5], DataType::Float32).chunks([77]).codecs(codecs(&format!("[{chain}]"))?);
             if let Some(shards) = shards {
                 builder = builder.shards([shards]);
             }

@@ -27,14 +27,20 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
             ("shuffle-crc32c", format!("{LITTLE},{},{CRC}", shuffle(size))),
             ("transpose-zstd", format!("{},{LITTLE},{ZSTD}", transpose("[2,0,1]"))),
             ("transpose-big", format!("{},{BIG}", transpose("[1,0,2]"))),
+            ("crc32c-zstd", format!("{LITTLE},{CRC},{ZSTD}")),
+            ("shuffle", format!("{LITTLE},{}", shuffle(size))),
+            ("shuffle-other", format!("{BIG},{},{CRC},{ZSTD},{CRC}", shuffle(if size == 3 { 11 } else { 5 }))),
+            ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
         ];
         if size == 1 {
             // Byte order and planes mean nothing to single bytes.
-            chains.retain(|(name, _)| ["zstd", "crc32c", "bytes"].contains(name));
+            chains.retain(|(name, _)| ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other"].contains(name));
         }
         if matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64) {
             let bitround = r#"{"name":"numcodecs.bitround","configuration":{"keepbits":5}}"#;
             chains.push(("bitround-zstd", format!("{bitround},{LITTLE},{ZSTD}")));
+            let half = r#"{"name":"numcodecs.astype","configuration":{"encode_dtype":"<f2"}}"#;
+            chains.push(("astype", format!("{half},{BIG},{}", shuffle(2))));
         }
         let float = match data_type {
             DataType::Float32 => "<f4",
@@ -50,6 +56,8 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
             chains.push(("cast_value-zstd", format!("{cast},{LITTLE},{ZSTD}")));
             let offset = r#"{"name":"scale_offset","configuration":{"offset":2,"scale":4}}"#;
             chains.push(("scale_offset-zstd", format!("{offset},{LITTLE},{ZSTD}")));
+            let turned = transpose("[2,0,1]");
+            chains.push(("all", format!("{offset},{turned},{fixed},{BIG},{},{CRC},{ZSTD},{CRC}", shuffle(4))));
         }
         for (name, chain) in chains {
             of_chain(subject, &data_type, name, &chain, &mut tests);

@@ -3,6 +3,7 @@
 mod arrays;
 mod codecs;
 mod data;
+mod values;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -151,6 +152,7 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
 /// What the kernels must do, wherever they run.
 fn with_kernels(subject: &Subject) -> Vec<Test> {
     let mut tests = codecs::tests(subject);
+    tests.extend(values::tests(subject));
     tests.extend(arrays::tests(subject));
     tests
 }

@@ -16,7 +16,7 @@ use super::DeviceTarget;
 use super::batch::{ALIGN, Load, Loaded, Route, element_bytes};
 use crate::chunks::BoundChunk;
 use crate::geometry::Leaf;
-use crate::plan::{ChunkNode, ChunkPart, Gather, Plan, Step, Steps, Then, covers_in_order, gather, place, tile_lens};
+use crate::plan::{ChunkNode, ChunkPart, Gather, Plan, Step, Steps, Then, covers_all, gather, place, tile_lens};
 use crate::pool::with_scratch;
 use crate::read::{short, vanished};
 use crate::storage::block_on;
@@ -500,7 +500,7 @@ impl Pipeline {
     }
 
     fn in_place(&self, leaf: &Leaf<'_>, bound: &BoundChunk, tiles: &[zarr_buffer_api::AxisTiles]) -> Result<Option<Region>, ArrayError> {
-        if !covers_in_order(bound, leaf) {
+        if !covers_all(leaf) {
             return Ok(None);
         }
         let to = place(leaf, tiles, &self.layout);
@@ -509,7 +509,10 @@ impl Pipeline {
             let Step::Stride(stride) = step else { return Ok(None) };
             strides.push(*stride);
         }
-        let layout = Layout { offset: to.offset, shape: tile_lens(leaf), strides, item_size: self.layout.item_size };
+        // The chain has the axes as they are stored: a transpose is their order here.
+        let (lens, order) = (tile_lens(leaf), &self.plan.chunks.order);
+        let (shape, strides) = order.iter().filter_map(|&axis| Some((lens.get(axis).copied()?, strides.get(axis).copied()?))).unzip();
+        let layout = Layout { offset: to.offset, shape, strides, item_size: self.layout.item_size };
         let scatters =
             matches!(bound.chain.segments().last().map(|bound| &bound.segment), Some(Segment::Device(segment)) if segment.scatters());
         if !scatters && !layout.is_contiguous() {

@@ -72,6 +72,10 @@ pub(crate) fn scratch_len(slots: usize) -> u64 {
 pub(crate) fn scatter(engine: &dyn Engine, boxes: &[(Buffer, &Region)], context: &DeviceContext<'_>) -> Result<(), CodecError> {
     let (mut slots, mut by_kernel, mut largest) = (Vec::new(), Vec::new(), 0);
     for (source, target) in boxes {
+        let len = target.layout.len() * target.layout.item_size;
+        if source.len() != len {
+            return Err(CodecError::parameter("elements", format!("{} bytes for a box of {len}", source.len())));
+        }
         let Some(slot) = runs(&target.layout) else {
             let contiguous = Layout::contiguous(&target.layout.shape, target.layout.item_size)?;
             context.queue.copy_region(&Region::new(source.clone(), contiguous)?, target)?;
