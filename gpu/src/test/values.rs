@@ -30,8 +30,11 @@ const NUMBERS: [(DataType, &str, &str); 12] = [
     (DataType::Float64, "float64", "<f8"),
 ];
 
+/// Codecs for the number of a type.
+type Configurations = fn(usize) -> Vec<String>;
+
 pub(super) fn tests(subject: &Subject) -> Vec<Test> {
-    let all: [(&str, fn(usize) -> Vec<String>); 6] = [
+    let all: [(&str, Configurations); 6] = [
         ("scale_offset", scale_offset),
         ("fixedscaleoffset", fixedscaleoffset),
         ("cast_value", cast_value),
