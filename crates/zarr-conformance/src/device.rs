@@ -1,4 +1,4 @@
-//! The laws of devices: allocation, copies, boxes, queues, events, hazards.
+//! The laws of devices: allocation, memory limits, copies, boxes, queues, events, hazards.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,19 +21,33 @@ use crate::suite::{Broken, Case, Report, Subject, Suite, Trial, ensure_same};
 pub trait DeviceSubject: Subject {
     /// The device. Its memory may be limited, but not below 16 MiB.
     fn device(&self) -> &dyn Device;
+
+    /// The most bytes of memory that the device gives at a time, if it was made with such a limit.
+    fn memory_limit(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A device as it comes, with what it does not support.
 #[derive(Debug, Clone)]
 pub struct DeviceUnderTest {
     device: Arc<dyn Device>,
+    memory_limit: Option<u64>,
     unsupported: Vec<String>,
 }
 
 impl DeviceUnderTest {
-    /// A device that claims to support everything.
+    /// A device that claims to support everything but a limit of its memory.
     pub fn new(device: Arc<dyn Device>) -> Self {
-        Self { device, unsupported: Vec::new() }
+        Self { device, memory_limit: None, unsupported: vec![BUDGET.to_owned()] }
+    }
+
+    /// Says that the device was made to give at most so many bytes of memory at a time, which must be 16 MiB or more.
+    #[must_use]
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self.unsupported.retain(|start| start != BUDGET);
+        self
     }
 
     /// Declares that cases whose ids begin with `start` are not supported.
@@ -43,6 +57,9 @@ impl DeviceUnderTest {
         self
     }
 }
+
+/// What starts the ids of cases for devices with a memory limit.
+const BUDGET: &str = "device/budget/";
 
 impl Subject for DeviceUnderTest {
     fn name(&self) -> String {
@@ -57,6 +74,10 @@ impl Subject for DeviceUnderTest {
 impl DeviceSubject for DeviceUnderTest {
     fn device(&self) -> &dyn Device {
         &*self.device
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        self.memory_limit
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zarr_buffer_api::HostDevice;
-use zarr_conformance::device::{assert_conforms, cases};
+use zarr_conformance::device::{DeviceUnderTest, assert_conforms, cases};
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, UnifiedDevice};
 
 fn schedules() -> impl Iterator<Item = ToyOptions> {
@@ -20,7 +20,7 @@ fn the_host_conforms() {
 fn the_opaque_toy_conforms() {
     for options in schedules() {
         let device = OpaqueDevice::with_options(0, options);
-        assert_conforms(device.clone());
+        zarr_conformance::assert_conforms(DeviceUnderTest::new(device.clone()).with_memory_limit(16 << 20));
         device.assert_clean();
     }
 }
@@ -29,7 +29,7 @@ fn the_opaque_toy_conforms() {
 fn the_unified_toy_conforms() {
     for options in schedules() {
         let device = UnifiedDevice::with_options(0, options);
-        assert_conforms(device.clone());
+        zarr_conformance::assert_conforms(DeviceUnderTest::new(device.clone()).with_memory_limit(16 << 20));
         device.assert_clean();
     }
 }

@@ -6,8 +6,11 @@ use crate::suite::{Broken, Trial, ensure, ensure_same};
 pub(super) fn cases() -> Vec<DeviceCase> {
     vec![
         case("queue/in-order", "work on one queue runs in order", in_order),
-        case("queue/across", "a queue sees what another wrote before, without the host waiting", across),
-        case("queue/write-after-read", "a queue overwrites only what others have read by then", write_after_read),
+        case(
+            "queue/across",
+            "a queue sees what another wrote before, and overwrites only what others have read by then, without the host waiting",
+            across,
+        ),
         case("queue/ping-pong", "two queues that take turns on the same buffers stay in step", ping_pong),
         case("queue/two-at-once", "queues of several threads do not disturb each other", two_at_once),
         case("queue/threads-one-buffer", "several threads write parts of one allocation, each on its own queue", threads_one_buffer),
@@ -34,18 +37,6 @@ fn in_order(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
 }
 
 fn across(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
-    let (first, second) = (device.create_queue()?, device.create_queue()?);
-    for round in 0..20 {
-        let bytes = pattern(1 << 16, round);
-        let buffer = upload(device, &*first, &bytes)?;
-        let copy = device.allocate(bytes.len(), &*second)?;
-        second.copy(&buffer, &copy)?;
-        ensure_holds(device, &*second, "what another queue wrote", &copy, &bytes)?;
-    }
-    Ok(())
-}
-
-fn write_after_read(device: &dyn Device, _: &Trial) -> Result<(), Broken> {
     let (first, second) = (device.create_queue()?, device.create_queue()?);
     for round in 0..20 {
         let bytes = pattern(1 << 16, round);

@@ -2,7 +2,8 @@
 
 use zarr_store_api::{ListableStore, WritableStore};
 
-use super::{Wrong, wrong};
+use super::wrong;
+use crate::idle::Wrong;
 
 pub(crate) fn table() -> Vec<Wrong> {
     vec![

@@ -22,7 +22,7 @@ use zarr_store_api::{
     async_trait,
 };
 
-use super::Wrong;
+use crate::idle::Wrong;
 
 /// A right store.
 #[derive(Debug, Default)]

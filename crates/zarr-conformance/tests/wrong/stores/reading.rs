@@ -4,7 +4,8 @@ use zarr_buffer_api::BufferErrorKind;
 use zarr_store_api::ByteRange::{Bounded, From, Suffix};
 use zarr_store_api::{ByteRange, Bytes, ReadableStore, StoreErrorKind};
 
-use super::{Wrong, by_several, cut, failure, wrong};
+use super::{by_several, cut, failure, wrong};
+use crate::idle::Wrong;
 
 pub(crate) fn table() -> Vec<Wrong> {
     let mut table = values();

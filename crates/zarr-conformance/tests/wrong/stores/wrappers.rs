@@ -10,7 +10,7 @@ use zarr_store_api::{
 };
 
 use super::{Done, Each, Make, Read};
-use crate::wrong::Wrong;
+use crate::idle::Wrong;
 
 /// For each law a wrapper that forgets that method.
 pub(crate) fn table() -> Vec<Wrong> {

@@ -2,7 +2,8 @@
 
 use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, WritableStore};
 
-use super::{Wrong, by_several, failure, wrong};
+use super::{by_several, failure, wrong};
+use crate::idle::Wrong;
 
 pub(crate) fn table() -> Vec<Wrong> {
     vec![

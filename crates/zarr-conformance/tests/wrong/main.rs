@@ -1,0 +1,58 @@
+//! Deliberately wrong stores, wrappers around stores and devices. The laws find each of them, and every law is needed for that: a table says which
+//! finds which, and for each law there is a wrong implementation that only this law finds.
+
+mod devices;
+mod idle;
+mod stores;
+
+use zarr_conformance::assert_conforms;
+
+use devices::{copies, hazards, memory, over_the_host, queues};
+use idle::assert_no_law_is_idle;
+use stores::{asynchronous, blocking, listing, races, reading, wrappers, writing};
+
+#[test]
+fn the_right_store_conforms() {
+    assert_conforms(blocking(|_| {}));
+    assert_conforms(asynchronous(|_| {}));
+}
+
+#[test]
+fn wrong_stores_are_found() {
+    let mut table = reading::table();
+    table.extend(writing::table());
+    table.extend(listing::table());
+    table.extend(races::table());
+    assert_no_law_is_idle(&table);
+}
+
+#[test]
+fn the_right_wrapper_conforms() {
+    assert_conforms(wrappers::forgetful("nothing"));
+}
+
+#[test]
+fn wrong_wrappers_are_found() {
+    assert_no_law_is_idle(&wrappers::table());
+}
+
+#[test]
+fn the_right_device_conforms() {
+    assert_conforms(over_the_host(|_| {}));
+    // Memory may be part of a larger allocation.
+    assert_conforms(over_the_host(|device| {
+        device.allocate = |_, device, len, queue| match len < 1 << 16 {
+            true => device.allocate(1 << 16, queue)?.slice(256..256 + len),
+            false => device.allocate(len, queue),
+        };
+    }));
+}
+
+#[test]
+fn wrong_devices_are_found() {
+    let mut table = memory::table();
+    table.extend(copies::table());
+    table.extend(queues::table());
+    table.extend(hazards::table());
+    assert_no_law_is_idle(&table);
+}
