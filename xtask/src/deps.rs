@@ -27,6 +27,8 @@ const CUDA_FACE: &str = "zarr-cli";
 const CUDA_FEATURE: &str = "cuda";
 /// The laws for providers.
 pub(crate) const LAWS: &str = "zarr-conformance";
+/// Their features that bring providers: the program, and what others are compared with.
+const LAWS_PROVIDERS: [&str; 2] = ["runner", "reference"];
 
 /// The crates of this workspace that each of them may name outside of its tests. Faces may name any.
 const MAY_NAME: [(&str, &[&str]); 9] = [
@@ -95,16 +97,24 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         if CUDA_CRATES.contains(&package.name.as_str()) || package.is_private() {
             continue;
         }
-        // A face reaches CUDA by its feature, and by nothing else.
-        let without = package.features.keys().filter(|feature| *feature != CUDA_FEATURE && *feature != "default");
+        // A face reaches CUDA by its feature, and by nothing else; the laws reach any provider only by theirs.
+        let by: &[&str] = if package.name == LAWS { &LAWS_PROVIDERS } else { &[CUDA_FEATURE] };
+        let brings = |feature: &str| feature == "default" || by.contains(&feature);
+        let without = package.features.keys().filter(|feature| !brings(feature));
         let without = without.map(String::as_str).collect::<Vec<_>>().join(",");
-        let features: &[&str] = match FACES.contains(&package.name.as_str()) {
+        let features: &[&str] = match package.name == LAWS || FACES.contains(&package.name.as_str()) {
             true => &["--no-default-features", "--features", &without],
             false => &["--all-features"],
         };
         let reached = tree(root, &[&["-p", &package.name, "--target", "all", "-e", "normal,build"], features].concat())?;
         if reached.contains(CUDA) {
             broken.push(format!("{} reaches {CUDA}", package.name));
+        }
+        // Who tests with the laws must not get this workspace with them.
+        if package.name == LAWS {
+            for ours in reached.iter().filter(|name| members.contains(name.as_str()) && !CONTRACTS.contains(&name.as_str())) {
+                broken.push(format!("{LAWS} reaches {ours} without {}", LAWS_PROVIDERS.join(" and ")));
+            }
         }
         if CONTRACTS.contains(&package.name.as_str()) {
             contract(root, package, &members, &reached, &mut broken)?;
@@ -134,7 +144,7 @@ fn cuda(package: &Package, members: &BTreeSet<&str>, broken: &mut Vec<String>) {
         }
     } else if !package.is_private() {
         for dependency in package.dependencies.iter().filter(|dependency| CUDA_CRATES.contains(&dependency.name.as_str())) {
-            if !(FACES.contains(&name) && dependency.optional && dependency.kind.is_none()) {
+            if !((FACES.contains(&name) || name == LAWS) && dependency.optional && dependency.kind.is_none()) {
                 broken.push(format!("{name} names {}, and is no face with a feature for it", dependency.name));
             }
         }
@@ -155,9 +165,9 @@ fn arrows(package: &Package, members: &BTreeSet<&str>, broken: &mut Vec<String>)
         return;
     };
     for dependency in package.normal().filter(|dependency| members.contains(dependency.name.as_str())) {
-        // The laws need contracts alone; what others are compared with comes by a feature.
-        let reference = package.name == LAWS && dependency.optional;
-        if !allowed.contains(&dependency.name.as_str()) && !reference {
+        // The laws need contracts alone; what others are compared with, and what their program runs, comes by features.
+        let optional = package.name == LAWS && dependency.optional;
+        if !allowed.contains(&dependency.name.as_str()) && !optional {
             broken.push(format!("{} names {}", package.name, dependency.name));
         }
     }

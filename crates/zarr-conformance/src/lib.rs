@@ -21,6 +21,8 @@ pub mod device;
 pub mod harness;
 #[cfg(feature = "implementation")]
 pub mod implementation;
+#[cfg(feature = "runner")]
+pub mod runner;
 mod samples;
 pub mod store;
 mod suite;

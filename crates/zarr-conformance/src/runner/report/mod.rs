@@ -1,0 +1,4 @@
+//! Forms of the results.
+
+pub(crate) mod junit;
+pub(crate) mod text;
