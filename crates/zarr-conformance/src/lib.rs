@@ -12,6 +12,10 @@
 //! Cases are data with stable ids, subjects are traits, and no test framework is inside: a subject becomes a [`Suite`], that gives a [`Report`],
 //! and [`assert_conforms`] panics on it. `conformance_main!` makes a test program of it.
 //!
+//! The program `zarr-conformance` runs all of it on everything in this workspace. It brings every codec and device along: a crate that tests itself
+//! goes without it, by `zarr-conformance = { version = "..", default-features = false }`, and adds the features `harness` and `toy` where it
+//! wants them.
+//!
 //! This crate implements no codec, no store and no real device. It needs a subject: see `zarr-codecs-cpu`, `zarr-store`.
 #![deny(unsafe_code)]
 

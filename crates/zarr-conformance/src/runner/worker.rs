@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let device: Device = job.device.parse().map_err(Failure::usage)?;
     let diary = Arc::new(Diary::new(&journal(&job.folder)).context(|| "cannot write down inputs".to_owned())?);
     let table = subjects::all(device);
-    let trial = Trial::new(job.seed).with_journal(Arc::clone(&diary) as Arc<dyn Journal>);
+    // Who is late is ended from outside, and leaves no thread behind.
+    let trial = Trial::new(job.seed).with_time_limit(Duration::MAX).with_journal(Arc::clone(&diary) as Arc<dyn Journal>);
     for (number, wanted) in job.subjects.iter().enumerate() {
         let entry = table.iter().find(|entry| entry.name == wanted.name);
         let entry = entry.ok_or_else(|| Failure::usage(format!("there is no subject `{}`", wanted.name)))?;

@@ -85,13 +85,20 @@ const LINES: &[Line] = &[
         "reversible",
         r#"{"mode":"reversible"}"#,
         Arrays,
-        &[&["int8", "uint8", "int16", "uint16", "int32", "int64", "bfloat16"], FLOATS, TIMES],
+        &[&["int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"], TIMES],
     ),
-    line("zfp", "reversible", r#"{"mode":"reversible"}"#, Numbers, &[&["uint32", "uint64"]]),
+    line("zfp", "reversible", r#"{"mode":"reversible"}"#, Numbers, &[&["uint32", "uint64", "bfloat16", "float16"]]),
     line("zfp", "rate-16", r#"{"mode":"fixed_rate","rate":16}"#, Numbers, &[&["int32", "float32", "float64"]]),
     line("numcodecs.zfpy", "reversible", r#"{"mode":4,"tolerance":-1}"#, Arrays, &[&["int32", "int64", "float32", "float64"]]),
     line("numcodecs.pcodec", "", "{}", Arrays, &[&["int16", "int32", "int64", "uint16", "uint32", "uint64"], FLOATS, TIMES]),
     line("numcodecs.pcodec", "lookback", r#"{"delta_spec":"try_lookback","equal_pages_up_to":20}"#, Arrays, &[&["int64"], FLOATS]),
+    line(
+        "n5_default",
+        "gzip",
+        r#"{"codecs":[{"name":"transpose","configuration":{"order":[1,0]}},{"name":"bytes","configuration":{"endian":"big"}},{"name":"gzip","configuration":{"level":5}}]}"#,
+        Arrays,
+        &[INTEGERS, &["float32", "float64"]],
+    ),
     line("transpose", "", r#"{"order":[1,0]}"#, Arrays, FIXED),
     line("reshape", "", r#"{"shape":[[0,1]]}"#, Arrays, FIXED),
     line("zarrs.squeeze", "", "{}", Arrays, ONE),
@@ -150,6 +157,7 @@ const LINES: &[Line] = &[
     line("blosc", "zlib-blocks", r#"{"cname":"zlib","clevel":1,"shuffle":"shuffle","typesize":{size},"blocksize":256}"#, Bytes, SIZES),
     line("blosc", "snappy-noshuffle", r#"{"cname":"snappy","clevel":1,"shuffle":"noshuffle","blocksize":0}"#, Bytes, SIZES),
     line("numcodecs.blosc", "defaults", "{}", Bytes, SIZES),
+    line("conditional", "zstd", r#"{"codecs":[{"name":"zstd","configuration":{"level":1,"checksum":false}}]}"#, Bytes, SIZES),
     line("crc32c|numcodecs.crc32c", "", "{}", Bytes, SIZES),
     line("numcodecs.crc32", "", "{}", Bytes, ONE),
     line("numcodecs.crc32", "at-end", r#"{"location":"end"}"#, Bytes, ONE),
@@ -170,7 +178,7 @@ pub(super) fn entries() -> Vec<Entry> {
                 entries.push(entry(line, name, data_type, SHAPE, ""));
             }
             // Chunks of one element, and of none, which the header of zfpy cannot say.
-            if line.takes != Bytes && !["transpose", "reshape", "zarrs.squeeze"].contains(&name) {
+            if line.takes != Bytes && !["n5_default", "transpose", "reshape", "zarrs.squeeze"].contains(&name) {
                 let data_type = line.types.iter().copied().flatten().next_back().copied().unwrap_or("uint8");
                 entries.push(entry(line, name, data_type, &[], "/scalar"));
                 if name != "numcodecs.zfpy" {
