@@ -28,6 +28,19 @@ impl Pool {
         }
     }
 
+    /// Runs `work` on this thread, and what it spawns on threads of the pool, in order; ends when all of that has.
+    pub(crate) fn scope<'scope, R>(&self, work: impl FnOnce(&rayon::ScopeFifo<'scope>) -> R) -> R {
+        match &self.0 {
+            Some(pool) => pool.in_place_scope_fifo(work),
+            None => rayon::in_place_scope_fifo(work),
+        }
+    }
+
+    /// How many threads there are.
+    pub(crate) fn threads(&self) -> usize {
+        self.0.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
+    }
+
     /// Runs `work` on a thread of the pool, later.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         match &self.0 {

@@ -19,8 +19,14 @@ use crate::write::{Data, OwnedData, write_blocking};
 use crate::{Array, ArrayError, ReadSet, Selection};
 
 mod batch;
+mod decode;
+mod fetch;
+mod observe;
 mod pipeline;
+mod ring;
+mod scatter;
 
+pub use observe::{Observer, Stage};
 use pipeline::{Host, Pipeline};
 
 /// A device, a queue on it, and how much memory a read may use on the way.
@@ -30,11 +36,13 @@ pub struct DeviceTarget {
     pub device: Arc<dyn Device>,
     /// Takes all work of a read or write, in order.
     pub queue: Arc<dyn Queue>,
-    /// Host memory for bytes in flight, in bytes: a ring of three buffers, each filled before it is uploaded. As much memory of the device where a store
-    /// reads straight to it.
+    /// Host memory for bytes in flight, in bytes: some of it is filled while the rest is uploaded. As much memory of the device where a store reads
+    /// straight to it.
     pub staging: usize,
     /// Device memory for encoded bytes and for the codecs' own use in one batch, in bytes.
     pub scratch: u64,
+    /// Watches the stages of reads.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl DeviceTarget {
@@ -44,7 +52,7 @@ impl DeviceTarget {
     /// When the device refuses a queue.
     pub fn new(device: Arc<dyn Device>) -> Result<Self, ArrayError> {
         let queue = device.create_queue()?;
-        Ok(Self { device, queue, staging: 192 << 20, scratch: 2 << 30 })
+        Ok(Self { device, queue, staging: 192 << 20, scratch: 2 << 30, observer: None })
     }
 
     /// The same device and limits with another queue.
@@ -58,6 +66,13 @@ impl DeviceTarget {
     #[must_use]
     pub fn with_staging(mut self, staging: usize) -> Self {
         self.staging = staging;
+        self
+    }
+
+    /// Lets somebody watch the stages of reads.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
         self
     }
 }
@@ -92,7 +107,35 @@ impl Tensor {
 pub struct PendingTensor {
     tensor: Tensor,
     plan: Arc<Plan>,
-    tickets: Vec<(Ticket, Vec<ChunkNode>)>,
+    verdicts: Vec<Verdicts>,
+    crossings: Crossings,
+}
+
+/// The verdicts on a batch of chunks.
+#[derive(Debug)]
+struct Verdicts {
+    ticket: Ticket,
+    /// The chunk of each slot.
+    nodes: Arc<[ChunkNode]>,
+}
+
+/// How the bytes of a read came to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Crossings {
+    /// Copies from staging memory to the device. Where the two share memory there are none.
+    pub uploads: u64,
+    /// Bytes of those copies.
+    pub uploaded: u64,
+    /// Batches that the store read straight to the device.
+    pub direct_batches: u64,
+}
+
+impl Crossings {
+    fn note(&mut self, uploads: usize, bytes: u64) {
+        self.uploads += uploads as u64;
+        self.uploaded += bytes;
+    }
 }
 
 impl PendingTensor {
@@ -101,8 +144,8 @@ impl PendingTensor {
     /// # Errors
     /// When the device failed.
     pub fn is_complete(&self) -> Result<bool, ArrayError> {
-        for (ticket, _) in &self.tickets {
-            if !ticket.is_complete()? {
+        for verdicts in &self.verdicts {
+            if !verdicts.ticket.is_complete()? {
                 return Ok(false);
             }
         }
@@ -115,16 +158,21 @@ impl PendingTensor {
     /// # Errors
     /// The first chunk that failed.
     pub fn wait(self) -> Result<Tensor, ArrayError> {
-        for (ticket, nodes) in self.tickets {
+        for Verdicts { ticket, nodes } in self.verdicts {
             let statuses = ticket.wait()?;
             if statuses.len() != nodes.len() {
                 return Err(ArrayError::parameter(format!("a ticket with {} statuses for {} chunks", statuses.len(), nodes.len())));
             }
-            for (status, node) in statuses.into_iter().zip(&nodes) {
+            for (status, node) in statuses.into_iter().zip(nodes.iter()) {
                 status.map_err(|error| self.plan.error(node, error))?;
             }
         }
         Ok(self.tensor)
+    }
+
+    /// How the bytes came to the device.
+    pub fn crossings(&self) -> Crossings {
+        self.crossings
     }
 
     /// The tensor without a look at the verdicts: the chunks of failed slots hold zeros.
@@ -189,10 +237,10 @@ impl Array {
         let on_device = self.chunks.bound(&self.inner_chunk_shape()).is_ok_and(|bound| bound.chain.device().is_some() && !bound.verbatim);
         if output.is_host_visible() && !on_device {
             self.read_in_place(&plan, output, layout, host).await?;
-            return Ok(PendingTensor { tensor, plan, tickets: Vec::new() });
+            return Ok(PendingTensor { tensor, plan, verdicts: Vec::new(), crossings: Crossings::default() });
         }
-        let tickets = Pipeline::new(self, &plan, output, target)?.run(host).await?;
-        Ok(PendingTensor { tensor, plan, tickets })
+        let (verdicts, crossings) = Pipeline::new(self, &plan, output, target)?.run(host).await?;
+        Ok(PendingTensor { tensor, plan, verdicts, crossings })
     }
 
     /// The host decodes straight into memory that it shares with the device. For an async store, whose reads own their memory, that is one copy.
