@@ -2,6 +2,7 @@
 
 mod link;
 mod stores;
+mod timeline;
 
 use std::error::Error;
 use std::fs::File;
@@ -11,7 +12,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use zarr_array::{Array, DeviceTarget, Options, Selection};
+use timeline::{Span, Timeline};
+use zarr_array::{Array, DeviceTarget, Observer, Options, Selection, Stage};
 use zarr_buffer_api::Device;
 use zarr_buffer_cuda::{CudaDevice, CudaDeviceInfo};
 use zarr_codec_api::{Policy, Registry};
@@ -42,6 +44,12 @@ pub(crate) struct BenchArgs {
     /// Host memory for bytes in flight, in MiB [default: that of the library]
     #[arg(long)]
     staging: Option<usize>,
+    /// Device memory for a batch, in MiB [default: that of the library]
+    #[arg(long)]
+    scratch: Option<u64>,
+    /// Note when each stage of one more read of every store ran: one line of JSON for each in this file, and a picture beside it (.svg)
+    #[arg(long)]
+    timeline: Option<PathBuf>,
     /// Append one line of JSON for each figure to this file
     #[arg(long)]
     record: Option<PathBuf>,
@@ -123,58 +131,119 @@ fn bench(args: &BenchArgs) -> Result<()> {
     let link = link::rates(&device, args.runs, &mut record)?;
     println!("{}, driver for CUDA {}.{}", device.info().name, device.info().driver_version.0, device.info().driver_version.1);
     println!("link: to the device {:.1} GB/s, from it {:.1} GB/s\n", link.up, link.down);
-    println!("{:<10} {:>7} {:>13} {:>15} {:>13} {:>17}", "store", "ratio", "page cache", "read, decoded", "of the cache", "staging memory");
+    println!(
+        "{:<10} {:>7} {:>13} {:>13} {:>15} {:>13} {:>11} {:>10}",
+        "store", "ratio", "page cache", "to pinned", "read, decoded", "of the bound", "first read", "staging"
+    );
+    let mut timelines = Vec::new();
     for layout in layouts {
         let row = measure(args, layout.name, &device, &mut record)?;
         // What the page cache gives of stored bytes, or the link, is the most that a read can have of them.
         let bound = row.cache.min(link.up) * row.ratio;
         println!(
-            "{:<10} {:>7.2} {:>8.1} GB/s {:>10.1} GB/s {:>11.0} % {:>13} MiB",
+            "{:<10} {:>7.2} {:>8.1} GB/s {:>8.1} GB/s {:>10.1} GB/s {:>11.0} % {:>8.1} ms {:>6} MiB",
             layout.name,
             row.ratio,
             row.cache,
+            row.pinned,
             row.read,
             row.read / bound * 100.0,
+            row.first * 1e3,
             row.staging >> 20
         );
+        if !row.spans.is_empty() {
+            let busy = |stage| timeline::busy(&row.spans, stage);
+            println!(
+                "{:<10} busy: fetch {:.1} ms, upload {:.1}, decode {:.1} (of it beside fetch {:.1}, beside upload {:.1}), scatter {:.1}; end {:.1}",
+                "",
+                busy(Stage::Fetch),
+                busy(Stage::Upload),
+                busy(Stage::Decode),
+                timeline::both(&row.spans, Stage::Fetch, Stage::Decode),
+                timeline::both(&row.spans, Stage::Upload, Stage::Decode),
+                busy(Stage::Scatter),
+                row.spans.iter().map(|span| span.end).fold(0.0, f64::max),
+            );
+            timelines.push((layout.name.to_owned(), row.spans));
+        }
+    }
+    if let Some(path) = &args.timeline {
+        let lines: Vec<String> = timelines.iter().map(|(name, spans)| timeline::json(name, &record.about, spans)).collect();
+        std::fs::write(path, lines.join("\n") + "\n")?;
+        timeline::draw(&timelines, &path.with_extension("svg"))?;
     }
     Ok(())
 }
 
-/// GB/s of stored bytes from the page cache, of decoded bytes to the device; decoded bytes for each stored one; bytes of pinned memory afterwards.
+/// What was measured of a store.
 struct Row {
+    /// GB/s of stored bytes from the page cache, to memory that stays in the processor's caches.
     cache: f64,
+    /// The same, to pinned memory as large as a read's staging.
+    pinned: f64,
+    /// GB/s of decoded bytes to the device.
     read: f64,
+    /// Seconds of the first read, which allocates pinned memory and memory of the device.
+    first: f64,
+    /// Decoded bytes for each stored one.
     ratio: f64,
+    /// Bytes of pinned memory afterwards.
     staging: u64,
+    spans: Vec<Span>,
 }
 
 fn measure(args: &BenchArgs, name: &str, device: &Arc<CudaDevice>, record: &mut Record) -> Result<Row> {
     let folder = args.stores.join(name);
-    let (stored, cache) = stores::page_cache(&folder, args.runs)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut target = DeviceTarget::new(Arc::clone(device) as Arc<dyn Device>)?;
+    if let Some(staging) = args.staging {
+        target.staging = staging << 20;
+    }
+    if let Some(scratch) = args.scratch {
+        target.scratch = scratch << 20;
+    }
+    let (stored, cache) = stores::page_cache(&folder, args.runs, &mut vec![vec![1u8; stores::PART]; threads])?;
     record.note(name, "page cache", stored, &cache)?;
+    let pinned = {
+        let pinned: Vec<_> =
+            (0..threads).map(|_| device.allocate_staging(target.staging / threads)).collect::<std::result::Result<_, _>>()?;
+        let mut pinned: Vec<_> = pinned.iter().map(|buffer| buffer.host_write()).collect::<std::result::Result<_, _>>()?;
+        stores::page_cache(&folder, args.runs, &mut pinned)?.1
+    };
+    record.note(name, "page cache to pinned memory", stored, &pinned)?;
     let on_cpu = Options::new(Registry::new().with(zarr_codecs_cpu::provider()));
     let mut options = on_cpu.clone().with_policy(Policy::Prefer(device.id()));
     options.registry = options.registry.with(cuda_provider(device)?);
     let open = |options: &Options| -> Result<Array> { Ok(Array::open(AnyStore::blocking(FilesystemStore::new(&folder)?), "/", options)?) };
     let array = open(&options)?;
     device.trim(0)?;
-    let mut target = DeviceTarget::new(Arc::clone(device) as Arc<dyn Device>)?;
-    if let Some(staging) = args.staging {
-        target = target.with_staging(staging << 20);
-    }
     let mut decoded = 0;
-    let seconds = times(args.runs, || {
+    let mut read = || -> Result<()> {
         let tensor = array.read_to_device(&Selection::all(), &target)?;
         tensor.buffer.wait()?;
         decoded = tensor.buffer.len() as u64;
         Ok(())
-    })?;
+    };
+    let start = Instant::now();
+    read()?;
+    let first = start.elapsed().as_secs_f64();
+    let seconds = times(args.runs, read)?;
+    record.note(name, "first read", decoded, &[first])?;
     record.note(name, "read", decoded, &seconds)?;
+    let mut spans = Vec::new();
+    if args.timeline.is_some() {
+        let timeline = Arc::new(Timeline::new(device)?);
+        let watched = target.clone().with_observer(Arc::clone(&timeline) as Arc<dyn Observer>);
+        array.read_to_device(&Selection::all(), &watched)?.buffer.wait()?;
+        spans = timeline.spans()?;
+    }
     let staging = device.staging_memory();
     check(&array, &open(&on_cpu)?, &target)?;
     Ok(Row {
         cache: stored as f64 / median(&cache) / 1e9,
+        pinned: stored as f64 / median(&pinned) / 1e9,
+        first,
+        spans,
         read: decoded as f64 / median(&seconds) / 1e9,
         ratio: decoded as f64 / stored as f64,
         staging,

@@ -3,6 +3,7 @@
 use std::f32::consts::TAU;
 use std::fs::{self, File};
 use std::io::Read;
+use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -108,20 +109,18 @@ fn fill(field: &mut [f32], index: usize) {
     }
 }
 
-/// Reads every file below a folder, on as many threads as there are cores, into memory that each uses again. Gives the bytes, and seconds of each run.
-pub(super) fn page_cache(folder: &Path, runs: usize) -> Result<(u64, Vec<f64>)> {
+/// Reads every file below a folder, on a thread for each piece of memory, which it fills again and again. Gives the bytes, and seconds of each run.
+pub(super) fn page_cache<M: DerefMut<Target = [u8]> + Send>(folder: &Path, runs: usize, lanes: &mut [M]) -> Result<(u64, Vec<f64>)> {
     let mut files = Vec::new();
     walk(folder, &mut files)?;
     let bytes = files.iter().map(|file| file.1).sum();
     // Parts of large files go to several threads.
     let parts: Vec<(&PathBuf, u64)> =
-        files.iter().flat_map(|(path, len)| (0..len.div_ceil(PART)).map(move |part| (path, part * PART))).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut lanes = vec![vec![1u8; PART as usize]; threads];
+        files.iter().flat_map(|(path, len)| (0..len.div_ceil(PART as u64)).map(move |part| (path, part * PART as u64))).collect();
     let seconds = times(runs, || {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let lanes: Vec<_> = lanes.iter_mut().map(|into| scope.spawn(|| read_parts(&parts, &next, into))).collect();
+            let lanes: Vec<_> = lanes.iter_mut().map(|memory| scope.spawn(|| read_parts(&parts, &next, memory))).collect();
             lanes.into_iter().try_for_each(|lane| lane.join().map_err(|_| "a reader panicked")?)
         })
     })?;
@@ -129,15 +128,20 @@ pub(super) fn page_cache(folder: &Path, runs: usize) -> Result<(u64, Vec<f64>)> 
 }
 
 /// Bytes of a file that one thread reads at a time.
-const PART: u64 = 4 << 20;
+pub(super) const PART: usize = 4 << 20;
 
-fn read_parts(parts: &[(&PathBuf, u64)], next: &AtomicUsize, into: &mut [u8]) -> Result<()> {
+fn read_parts(parts: &[(&PathBuf, u64)], next: &AtomicUsize, memory: &mut [u8]) -> Result<()> {
     use std::io::Seek as _;
+    let mut at = 0;
     while let Some((path, start)) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
         let mut file = File::open(path)?;
         if *start > 0 {
             file.seek(std::io::SeekFrom::Start(*start))?;
         }
+        if at + PART > memory.len() {
+            at = 0;
+        }
+        let into = &mut memory[at..at + PART];
         let mut filled = 0;
         while filled < into.len() {
             match file.read(&mut into[filled..])? {
@@ -145,6 +149,7 @@ fn read_parts(parts: &[(&PathBuf, u64)], next: &AtomicUsize, into: &mut [u8]) ->
                 count => filled += count,
             }
         }
+        at += filled.next_multiple_of(64);
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl Gathered {
     pub(super) fn decode(&mut self, reader: &Reader) -> Result<(), ArrayError> {
         let target = &reader.target;
         if !self.groups.is_empty() {
-            let _stage = reader.observe(Stage::Decode, self.len, Some(&*target.queue));
+            let _stage = reader.observe(Stage::Decode, self.len, Some(&target.queue));
             for Group { bound, nodes, slots } in std::mem::take(&mut self.groups) {
                 let nodes: Arc<[ChunkNode]> = nodes.into();
                 let wrong =
@@ -110,7 +110,7 @@ pub(super) fn scatter(reader: &Reader, scatters: Vec<Scatter>) -> Result<(), Arr
     }
     let queue = &reader.target.queue;
     let bytes = scatters.iter().map(|scatter| (scatter.to.len() * scatter.to.item_size) as u64).sum();
-    let _stage = reader.observe(Stage::Scatter, bytes, Some(&**queue));
+    let _stage = reader.observe(Stage::Scatter, bytes, Some(queue));
     for Scatter { source, from, to } in scatters {
         queue.copy_region(&Region::new(source, from)?, &Region::new(reader.output.clone(), to)?)?;
     }

@@ -122,7 +122,7 @@ impl Reader {
         self.direct && matches!(load.route, Route::Stored | Route::Verbatim)
     }
 
-    pub(super) fn observe(&self, stage: Stage, bytes: u64, queue: Option<&dyn Queue>) -> Option<Box<dyn Any>> {
+    pub(super) fn observe(&self, stage: Stage, bytes: u64, queue: Option<&Arc<dyn Queue>>) -> Option<Box<dyn Any>> {
         self.target.observer.as_ref().map(|observer| observer.begin(stage, bytes, queue))
     }
 
@@ -220,7 +220,7 @@ impl Reader {
         let starts = loads.iter().scan(0, |next, load| Some(std::mem::replace(next, *next + load.room)));
         let places: Vec<(&Load, usize)> = loads.iter().zip(starts).collect();
         let load_one = |(load, start): (&Load, usize)| {
-            let _stage = self.observe(Stage::Fetch, load.room as u64, Some(&**queue));
+            let _stage = self.observe(Stage::Fetch, load.room as u64, Some(queue));
             let loaded = self.load_stored(load, start, |_, range, place| {
                 let into = landing.slice(start + place.start..start + place.end);
                 let into = into.map_err(|error| StoreError::from_buffer(error, "no room for the bytes on the device"))?;

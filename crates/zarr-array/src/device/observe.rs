@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use zarr_buffer_api::Queue;
 
@@ -37,5 +38,5 @@ impl fmt::Display for Stage {
 pub trait Observer: fmt::Debug + Send + Sync + 'static {
     /// A stage begins on this thread. What this gives is dropped, on this thread, when it ends there: work for a device is enqueued on `queue` by then, not
     /// done. `bytes` are those to be moved, or to be decoded to, as far as they are known.
-    fn begin(&self, stage: Stage, bytes: u64, queue: Option<&dyn Queue>) -> Box<dyn Any>;
+    fn begin(&self, stage: Stage, bytes: u64, queue: Option<&Arc<dyn Queue>>) -> Box<dyn Any>;
 }

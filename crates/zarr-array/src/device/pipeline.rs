@@ -365,7 +365,7 @@ impl Pipeline {
         let runs = take_runs(boxes);
         if !runs.is_empty() {
             let bytes = runs.iter().map(|run| run.from.len() as u64).sum();
-            let _stage = reader.observe(Stage::Upload, bytes, Some(&*target.queue));
+            let _stage = reader.observe(Stage::Upload, bytes, Some(&target.queue));
             self.crossings.note(runs.len(), bytes);
             for run in runs {
                 target.queue.copy(&staging.slice(run.from.clone())?, &reader.output.slice(run.to..run.to + run.from.len())?)?;
@@ -382,7 +382,7 @@ impl Pipeline {
         let queue = self.upload_queue()?;
         let device = target.device.allocate(last.end - base, &*queue)?;
         let bytes = used.iter().map(|range| range.len() as u64).sum();
-        let _stage = reader.observe(Stage::Upload, bytes, Some(&*queue));
+        let _stage = reader.observe(Stage::Upload, bytes, Some(&queue));
         self.crossings.note(used.len(), bytes);
         for range in used {
             queue.copy(&staging.slice(range.clone())?, &device.slice(range.start - base..range.end - base)?)?;
@@ -410,7 +410,7 @@ impl Pipeline {
             return Ok(());
         }
         let (reader, queue) = (&self.reader, &self.reader.target.queue);
-        let _stage = reader.observe(Stage::Scatter, 0, Some(&**queue));
+        let _stage = reader.observe(Stage::Scatter, 0, Some(queue));
         for to in absent.iter().flat_map(|node| reader.boxes_of_absent(node)) {
             queue.fill_region(&Region::new(reader.output.clone(), to)?, reader.plan.chunks.fill_bytes())?;
         }
