@@ -205,8 +205,9 @@ fn measure(args: &BenchArgs, name: &str, device: &Arc<CudaDevice>, record: &mut 
     let (stored, cache) = stores::page_cache(&folder, args.runs, &mut vec![vec![1u8; stores::PART]; threads])?;
     record.note(name, "page cache", stored, &cache)?;
     let pinned = {
-        let pinned: Vec<_> =
-            (0..threads).map(|_| device.allocate_staging(target.staging / threads)).collect::<std::result::Result<_, _>>()?;
+        let pinned: Vec<_> = (0..threads)
+            .map(|_| device.allocate_staging((target.staging / threads).max(stores::PART)))
+            .collect::<std::result::Result<_, _>>()?;
         let mut pinned: Vec<_> = pinned.iter().map(|buffer| buffer.host_write()).collect::<std::result::Result<_, _>>()?;
         stores::page_cache(&folder, args.runs, &mut pinned)?.1
     };

@@ -46,6 +46,9 @@ pub(super) struct Batch {
     pub(super) loads: Vec<Load>,
     /// Bytes reserved.
     pub(super) room: usize,
+    /// Whether several threads share the work. Where there are many batches, one thread does each: who waits for others of its batch would be handed a whole
+    /// batch meanwhile.
+    pub(super) shared: bool,
     /// For stores that only an async task can ask: what they answered, for each load.
     pub(super) fetched: Option<Vec<Fetched>>,
 }
@@ -174,7 +177,8 @@ impl Reader {
         let mut rest: &mut [u8] = &mut memory;
         let mut fetched = batch.fetched.map(Vec::into_iter);
         let (mut shares, mut start) = (Vec::new(), 0);
-        for loads in shares_of(&batch.loads, self.loads_of_a_share()) {
+        let most = if batch.shared { self.loads_of_a_share() } else { batch.loads.len() };
+        for loads in batch.loads.chunks(most.max(1)) {
             let room = loads.iter().map(|load| load.room).sum();
             let (memory, after) = rest.split_at_mut_checked(room).ok_or_else(|| ArrayError::parameter("staging memory is too small"))?;
             let sources = loads.iter().map(|_| match &mut fetched {
@@ -449,23 +453,4 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-/// Cuts loads into rows for one thread each: of so many loads and so many bytes, at least one.
-fn shares_of(loads: &[Load], most: usize) -> Vec<&[Load]> {
-    /// Small chunks are gathered to copies of this size.
-    const SHARE: usize = 2 << 20;
-    let (mut shares, mut rest) = (Vec::new(), loads);
-    while !rest.is_empty() {
-        let mut room = 0usize;
-        let fits = |load: &&Load| {
-            room = room.saturating_add(load.room);
-            room <= SHARE
-        };
-        let count = rest.iter().take(most).take_while(fits).count().max(1);
-        let (share, after) = rest.split_at(count);
-        shares.push(share);
-        rest = after;
-    }
-    shares
 }

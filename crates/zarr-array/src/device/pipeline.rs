@@ -25,12 +25,14 @@ use super::{Crossings, DeviceTarget, Verdicts};
 use crate::plan::{ChunkNode, Plan};
 use crate::{Array, ArrayError};
 
-/// Batches of staging memory are of this size, or of a third of the budget if that is less: several are filled while others are uploaded.
-const BATCH: usize = 8 << 20;
+/// Bytes of a batch that one thread fetches, or a third of the staging memory if that is less: many are filled while others are uploaded.
+const BATCH: usize = 2 << 20;
+/// A read of no more bytes is one batch, which all threads fetch.
+const SMALL: usize = 8 << 20;
 /// Chunks of the grid whose requests one thread makes in a row, where there are no shard indexes to read.
-const ROW: usize = 256;
-/// Rows that are planned ahead of the batches.
-const AHEAD: usize = 16;
+const ROW: usize = 64;
+/// Rows, and batches, that are planned ahead.
+const AHEAD: usize = 32;
 
 /// Who does the host's part of a pipeline, and its waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +185,7 @@ impl Pipeline {
         let mut filling = Filling::default();
         let mut ready: VecDeque<Batch> = VecDeque::new();
         let mut at_work = 0usize;
+        let mut has_begun = false;
         loop {
             while begun < rows && begun < taken + AHEAD {
                 let chunks = chunks_of(begun);
@@ -206,11 +209,15 @@ impl Pipeline {
                 ready.extend(loads.into_iter().filter_map(|load| filling.add(reader, batch_len, load, None)));
                 if taken == rows {
                     ready.extend(filling.rest());
+                    if !has_begun {
+                        share_if_small(reader, &mut ready);
+                    }
                 }
             }
             while let Some(first) = ready.front() {
                 let Some(memory) = self.memory_for(first, batch_len)? else { break };
                 let Some(batch) = ready.pop_front() else { break };
+                has_begun = true;
                 let reply = reply();
                 scope.spawn_fifo(move |_| {
                     let chunks = reader.fetch(batch, &memory);
@@ -278,7 +285,8 @@ impl Pipeline {
     }
 
     /// Puts a batch that was fetched into staging memory, and takes it from there.
-    async fn put(mut self, batch: Batch, batch_len: usize, host: Host) -> Result<Self, ArrayError> {
+    async fn put(mut self, mut batch: Batch, batch_len: usize, host: Host) -> Result<Self, ArrayError> {
+        batch.shared = true;
         let pool = self.reader.array.options().pool.clone();
         let work = move || -> Result<Self, ArrayError> {
             let memory = loop {
@@ -415,6 +423,17 @@ impl Pipeline {
             queue.fill_region(&Region::new(reader.output.clone(), to)?, reader.plan.chunks.fill_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// Makes one batch of those of a small read.
+fn share_if_small(reader: &Reader, ready: &mut VecDeque<Batch>) {
+    let alike = |batch: &Batch| batch.loads.first().map(|first| reader.goes_direct(first));
+    let room: usize = ready.iter().map(|batch| batch.room).sum();
+    let small = SMALL.min(reader.target.staging / 3);
+    if ready.len() == 1 || (room <= small && ready.iter().all(|batch| alike(batch) == ready.front().and_then(alike))) {
+        let loads = ready.drain(..).flat_map(|batch| batch.loads).collect();
+        ready.push_back(Batch { loads, room, shared: true, fetched: None });
     }
 }
 
