@@ -37,7 +37,7 @@ pub(crate) fn gpu(ordinal: i32) -> Outcome<Gpu> {
     let device = CudaDevice::new(ordinal)?;
     let queue = device.queue()?;
     let options = zarr::cuda::options(&device)?;
-    let target = DeviceTarget::new(Arc::clone(&device) as _)?.with_queue(Arc::clone(&queue) as _);
+    let target = zarr::cuda::target(&device)?.with_queue(Arc::clone(&queue) as _);
     let gpu = Gpu { device, queue, target, options, _owner: None };
     gpus.insert(ordinal, gpu.clone());
     Ok(gpu)

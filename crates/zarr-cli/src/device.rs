@@ -121,7 +121,7 @@ mod cuda {
         let on_device = zarr::cuda::options(&device).map_err(wrong)?;
         let mut options = base;
         (options.registry, options.policy) = (on_device.registry, on_device.policy);
-        Ok(Place { options, target: Some(DeviceTarget::new(device)?) })
+        Ok(Place { options, target: Some(zarr::cuda::target(&device)?) })
     }
 
     pub(super) fn all() -> Result<Vec<Found>> {

@@ -44,7 +44,7 @@ pub(super) struct Reader {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) loads: Vec<Load>,
-    /// Bytes reserved.
+    /// Bytes of memory that it takes.
     pub(super) room: usize,
     /// Whether several threads share the work. Where there are many batches, one thread does each: who waits for others of its batch would be handed a whole
     /// batch meanwhile.
@@ -73,6 +73,17 @@ pub(super) struct Chunk {
     /// Where its bytes lie.
     pub(super) bytes: Range<usize>,
     pub(super) work: Work,
+}
+
+/// What came of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub(super) chunks: Vec<Chunk>,
+    /// Loads that found no room any more.
+    pub(super) rest: Vec<Load>,
+    /// Bytes that were reserved for the others, and bytes that there were.
+    pub(super) reserved: usize,
+    pub(super) used: usize,
 }
 
 /// What is to be done with a chunk on the device.
@@ -160,36 +171,43 @@ impl Reader {
         Ok((loads, absent))
     }
 
-    /// Fetches every load into the memory of the batch, side by side on the threads of the pool.
-    pub(super) fn fetch(&self, batch: Batch, memory: &Memory) -> Result<Vec<Chunk>, ArrayError> {
-        let chunks = match memory {
-            Memory::Staging(staging) => self.fetch_staged(batch, staging),
+    /// Fetches loads into the memory of the batch.
+    pub(super) fn fetch(&self, batch: Batch, memory: &Memory) -> Result<Filled, ArrayError> {
+        let filled = match memory {
+            Memory::Staging(staging) if batch.shared => self.fetch_shared(batch, staging),
+            Memory::Staging(staging) => self.fetch_row(batch, staging),
             Memory::Landing(landing, queue) => self.fetch_direct(&batch.loads, landing, queue),
         };
-        if chunks.is_err() {
+        if filled.is_err() {
             self.failed.store(true, Ordering::Relaxed);
         }
-        Ok(chunks?.into_iter().flatten().collect())
+        filled
     }
 
-    fn fetch_staged(&self, batch: Batch, staging: &Buffer) -> Result<Vec<Vec<Chunk>>, ArrayError> {
+    /// On this thread, one behind the other, as many as there is room for.
+    fn fetch_row(&self, mut batch: Batch, staging: &Buffer) -> Result<Filled, ArrayError> {
+        let mut memory = staging.host_write()?;
+        let share = Share { loads: &batch.loads, sources: sources(&batch.loads, &mut None), start: 0, memory: &mut memory };
+        let (done, filled) = self.fetch_share(share)?;
+        Ok(Filled { rest: batch.loads.split_off(done), ..filled })
+    }
+
+    /// Side by side on the threads of the pool, each load where room is reserved for it.
+    fn fetch_shared(&self, batch: Batch, staging: &Buffer) -> Result<Filled, ArrayError> {
         let mut memory = staging.host_write()?;
         let mut rest: &mut [u8] = &mut memory;
         let mut fetched = batch.fetched.map(Vec::into_iter);
         let (mut shares, mut start) = (Vec::new(), 0);
-        let most = if batch.shared { self.loads_of_a_share() } else { batch.loads.len() };
-        for loads in batch.loads.chunks(most.max(1)) {
+        for loads in batch.loads.chunks(self.loads_of_a_share()) {
             let room = loads.iter().map(|load| load.room).sum();
             let (memory, after) = rest.split_at_mut_checked(room).ok_or_else(|| ArrayError::parameter("staging memory is too small"))?;
-            let sources = loads.iter().map(|_| match &mut fetched {
-                None => Source::Store,
-                Some(fetched) => Source::Fetched(fetched.next().flatten()),
-            });
-            shares.push(Share { loads, sources: sources.collect(), start, memory });
+            shares.push(Share { loads, sources: sources(loads, &mut fetched), start, memory });
             start += room;
             rest = after;
         }
-        self.array.options().pool.run(|| shares.into_par_iter().with_max_len(1).map(|share| self.fetch_share(share)).collect())
+        let fetch = |share| self.fetch_share(share).map(|(_, filled)| filled);
+        let filled: Vec<Filled> = self.array.options().pool.run(|| shares.into_par_iter().map(fetch).collect::<Result<_, _>>())?;
+        Ok(Filled { chunks: filled.into_iter().flat_map(|filled| filled.chunks).collect(), ..Filled::default() })
     }
 
     /// At most so many loads in a row are for one thread: a small read keeps all of them busy, too.
@@ -197,27 +215,30 @@ impl Reader {
         self.plan.chunk_count().div_ceil(4 * self.array.options().pool.threads()).max(1)
     }
 
-    fn fetch_share(&self, share: Share<'_>) -> Result<Vec<Chunk>, ArrayError> {
+    /// Gives how many loads were done, too.
+    fn fetch_share(&self, share: Share<'_>) -> Result<(usize, Filled), ArrayError> {
         let Share { loads, sources, start, memory } = share;
-        let _stage = self.observe(Stage::Fetch, memory.len() as u64, None);
-        let mut chunks = Vec::with_capacity(loads.len());
-        let mut at = 0;
+        let _stage = self.observe(Stage::Fetch, loads.iter().map(|load| load.room as u64).sum(), None);
+        let mut filled = Filled { chunks: Vec::with_capacity(loads.len()), ..Filled::default() };
+        let mut done = 0;
         for (load, source) in loads.iter().zip(sources) {
+            let Some(place) = memory.get_mut(filled.used..).and_then(|rest| rest.get_mut(..load.room)) else { break };
             if self.failed.load(Ordering::Relaxed) {
-                break;
+                return Ok((loads.len(), filled));
             }
-            let place = memory.get_mut(at..).and_then(|rest| rest.get_mut(..load.room)).unwrap_or_default();
-            let loaded = self.load_one(load, source, start + at, place)?;
+            let loaded = self.load_one(load, source, start + filled.used, place)?;
             let end = loaded.iter().filter_map(|loaded| loaded.bytes.as_ref()).map(|bytes| bytes.end - start).max();
             // What follows comes close behind, so that one copy takes all of it.
-            at = end.unwrap_or(at).next_multiple_of(ALIGN);
-            self.prepare(load, loaded, &mut chunks)?;
+            filled.used = end.unwrap_or(filled.used).next_multiple_of(ALIGN);
+            filled.reserved += load.room;
+            self.prepare(load, loaded, &mut filled.chunks)?;
+            done += 1;
         }
-        Ok(chunks)
+        Ok((done, filled))
     }
 
     /// Has the store read every load to its place in memory of the device.
-    fn fetch_direct(&self, loads: &[Load], landing: &Buffer, queue: &Arc<dyn Queue>) -> Result<Vec<Vec<Chunk>>, ArrayError> {
+    fn fetch_direct(&self, loads: &[Load], landing: &Buffer, queue: &Arc<dyn Queue>) -> Result<Filled, ArrayError> {
         let AnyStore::Blocking(store) = &self.array.storage.0 else {
             return Err(ArrayError::parameter("only a blocking store reads straight to a device"));
         };
@@ -234,7 +255,9 @@ impl Reader {
             self.prepare(load, loaded, &mut chunks)?;
             Ok(chunks)
         };
-        self.array.options().pool.run(|| places.into_par_iter().map(load_one).collect())
+        let chunks: Vec<Vec<Chunk>> =
+            self.array.options().pool.run(|| places.into_par_iter().map(load_one).collect::<Result<_, ArrayError>>())?;
+        Ok(Filled { chunks: chunks.into_iter().flatten().collect(), ..Filled::default() })
     }
 
     /// What the device has to do with the chunks of a load.
@@ -453,4 +476,13 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// The next sources, one for each load.
+fn sources(loads: &[Load], fetched: &mut Option<std::vec::IntoIter<Fetched>>) -> Vec<Source> {
+    let next = |_| match fetched {
+        None => Source::Store,
+        Some(fetched) => Source::Fetched(fetched.next().flatten()),
+    };
+    loads.iter().map(next).collect()
 }

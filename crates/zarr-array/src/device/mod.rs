@@ -21,6 +21,7 @@ use crate::{Array, ArrayError, ReadSet, Selection};
 mod batch;
 mod decode;
 mod fetch;
+mod filling;
 mod observe;
 mod pipeline;
 mod ring;
@@ -46,13 +47,13 @@ pub struct DeviceTarget {
 }
 
 impl DeviceTarget {
-    /// A target with a new queue, 192 MiB of staging and 2 GiB of scratch.
+    /// A target with a new queue, 128 MiB of staging and 2 GiB of scratch.
     ///
     /// # Errors
     /// When the device refuses a queue.
     pub fn new(device: Arc<dyn Device>) -> Result<Self, ArrayError> {
         let queue = device.create_queue()?;
-        Ok(Self { device, queue, staging: 192 << 20, scratch: 2 << 30, observer: None })
+        Ok(Self { device, queue, staging: 128 << 20, scratch: 2 << 30, observer: None })
     }
 
     /// The same device and limits with another queue.

@@ -17,7 +17,8 @@ use zarr_store_api::AnyStore;
 
 use super::batch::{ALIGN, Load};
 use super::decode::{Gathered, scatter};
-use super::fetch::{Batch, Chunk, Fetched, Memory, Reader, Work};
+use super::fetch::{Batch, Chunk, Fetched, Filled, Memory, Reader, Work};
+use super::filling::Filling;
 use super::observe::Stage;
 use super::ring::Ring;
 use super::scatter::{Scatter, take_runs};
@@ -58,7 +59,7 @@ pub(super) struct Pipeline {
 enum Done {
     /// Loads and absent chunks of a row.
     Planned(usize, Result<Row, ArrayError>),
-    Fetched(Memory, Result<Vec<Chunk>, ArrayError>),
+    Fetched(Memory, Result<Filled, ArrayError>),
     /// It panicked: the scope goes on with that.
     Lost,
 }
@@ -91,32 +92,6 @@ impl Drop for Reply {
 enum Answer {
     Absent(ChunkNode),
     Load(Load, Fetched),
-}
-
-/// Collects loads until they fill a batch.
-#[derive(Debug, Default)]
-struct Filling {
-    batch: Batch,
-}
-
-impl Filling {
-    /// Adds a load. Gives the batch that is full without it.
-    fn add(&mut self, reader: &Reader, most: usize, load: Load, fetched: Option<Fetched>) -> Option<Batch> {
-        let first = self.batch.loads.first();
-        let other_way = first.is_some_and(|first| reader.goes_direct(first) != reader.goes_direct(&load));
-        let full = (first.is_some() && self.batch.room.saturating_add(load.room) > most) || other_way;
-        let before = full.then(|| std::mem::take(&mut self.batch));
-        self.batch.room = self.batch.room.saturating_add(load.room);
-        self.batch.loads.push(load);
-        if let Some(fetched) = fetched {
-            self.batch.fetched.get_or_insert_default().push(fetched);
-        }
-        before
-    }
-
-    fn rest(&mut self) -> Option<Batch> {
-        Some(std::mem::take(&mut self.batch)).filter(|batch| !batch.loads.is_empty())
-    }
 }
 
 impl Pipeline {
@@ -220,8 +195,8 @@ impl Pipeline {
                 has_begun = true;
                 let reply = reply();
                 scope.spawn_fifo(move |_| {
-                    let chunks = reader.fetch(batch, &memory);
-                    reply.send(Done::Fetched(memory, chunks));
+                    let filled = reader.fetch(batch, &memory);
+                    reply.send(Done::Fetched(memory, filled));
                 });
                 at_work += 1;
             }
@@ -237,7 +212,16 @@ impl Pipeline {
             at_work -= 1;
             match receive(&receiver)? {
                 Done::Planned(index, planned) => drop(at_hand.insert(index, planned?)),
-                Done::Fetched(memory, chunks) => self.take_in(memory, chunks?)?,
+                Done::Fetched(memory, filled) => {
+                    let mut filled = filled?;
+                    filling.learn(&filled);
+                    let rest = std::mem::take(&mut filled.rest);
+                    if let Some(largest) = rest.iter().map(|load| load.room).max() {
+                        let room = rest.iter().map(|load| load.room).sum::<usize>().min(batch_len).max(largest);
+                        ready.push_front(Batch { loads: rest, room, ..Batch::default() });
+                    }
+                    self.take_in(memory, filled.chunks)?;
+                }
                 Done::Lost => return Err(ArrayError::parameter("a thread of the pool panicked")),
             }
         }
@@ -295,8 +279,8 @@ impl Pipeline {
                 }
                 self.wait_for_memory()?;
             };
-            let chunks = self.reader.fetch(batch, &memory)?;
-            self.take_in(memory, chunks)?;
+            let filled = self.reader.fetch(batch, &memory)?;
+            self.take_in(memory, filled.chunks)?;
             Ok(self)
         };
         if host == Host::Caller {
@@ -428,10 +412,10 @@ impl Pipeline {
 
 /// Makes one batch of those of a small read.
 fn share_if_small(reader: &Reader, ready: &mut VecDeque<Batch>) {
-    let alike = |batch: &Batch| batch.loads.first().map(|first| reader.goes_direct(first));
-    let room: usize = ready.iter().map(|batch| batch.room).sum();
-    let small = SMALL.min(reader.target.staging / 3);
-    if ready.len() == 1 || (room <= small && ready.iter().all(|batch| alike(batch) == ready.front().and_then(alike))) {
+    let loads = || ready.iter().flat_map(|batch| &batch.loads);
+    let room: usize = loads().map(|load| load.room).sum();
+    let alike = loads().all(|load| loads().next().map(|first| reader.goes_direct(first)) == Some(reader.goes_direct(load)));
+    if alike && (ready.len() == 1 || room <= SMALL.min(reader.target.staging / 3)) {
         let loads = ready.drain(..).flat_map(|batch| batch.loads).collect();
         ready.push_back(Batch { loads, room, shared: true, fetched: None });
     }

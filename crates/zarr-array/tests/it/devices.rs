@@ -260,6 +260,26 @@ fn uploads_go_on_beside_decoding() {
 }
 
 #[test]
+fn chunks_that_compress_differently_share_batches() {
+    let toy = OpaqueDevice::new(0);
+    let wrapped = Toy::Opaque(Arc::clone(&toy));
+    let array = ArrayBuilder::new([256, 4096], DataType::Int32).chunks([1, 4096]).create(memory(), "/", &wrapped.options(prefer)).unwrap();
+    // The first half takes a few bytes for each chunk, the second nearly all that is reserved.
+    let mut random = Random(5);
+    let values: Vec<i32> = (0..256 * 4096).map(|i| if i < 128 * 4096 { 7 } else { random.next() as i32 }).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let budget = 3 * (256 << 10);
+    let target = DeviceTarget::new(wrapped.device()).unwrap().with_staging(budget);
+    for _ in 0..3 {
+        let pending = array.enqueue_read(&Selection::all(), &target).unwrap();
+        let uploads = pending.crossings().uploads;
+        assert!(uploads < 128, "{uploads} uploads for 256 chunks");
+        assert_eq!(wrapped.download(&pending.wait().unwrap(), &target), bytes_of(&values));
+    }
+    toy.assert_clean();
+}
+
+#[test]
 fn one_thread_is_enough() {
     let toy = OpaqueDevice::new(0);
     let wrapped = Toy::Opaque(Arc::clone(&toy));
