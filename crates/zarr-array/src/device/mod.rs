@@ -47,13 +47,13 @@ pub struct DeviceTarget {
 }
 
 impl DeviceTarget {
-    /// A target with a new queue, 128 MiB of staging and 2 GiB of scratch.
+    /// A target with a new queue, 96 MiB of staging and 2 GiB of scratch.
     ///
     /// # Errors
     /// When the device refuses a queue.
     pub fn new(device: Arc<dyn Device>) -> Result<Self, ArrayError> {
         let queue = device.create_queue()?;
-        Ok(Self { device, queue, staging: 128 << 20, scratch: 2 << 30, observer: None })
+        Ok(Self { device, queue, staging: 96 << 20, scratch: 2 << 30, observer: None })
     }
 
     /// The same device and limits with another queue.

@@ -298,7 +298,8 @@ impl Pipeline {
             return Ok(buffer.map(|buffer| Memory::Landing(buffer, Arc::clone(&target.queue))));
         }
         // Buffers of a large read are alike, so that any batch can have any of them.
-        let len = if self.reader.plan.chunk_count() > 1 && batch.room * 2 > batch_len { batch.room.max(batch_len) } else { batch.room };
+        let alike = self.reader.plan.chunk_count() > 1 && batch.room * 2 > batch_len;
+        let len = whole(if alike { batch.room.max(batch_len) } else { batch.room });
         Ok(self.staging.take(len, || target.device.allocate_staging(len))?.map(Memory::Staging))
     }
 
@@ -437,6 +438,12 @@ fn receive(receiver: &Receiver<Done>) -> Result<Done, ArrayError> {
             },
         }
     }
+}
+
+/// As long as an allocator that keeps few sizes would make it, so that the budget counts what is there.
+fn whole(len: usize) -> usize {
+    const SMALL: usize = 1 << 20;
+    if len < SMALL { len } else { len.checked_next_multiple_of(len.next_power_of_two() / 8).unwrap_or(len) }
 }
 
 /// Ranges in order, joined where nearly nothing is between them: gaps of less than a page are cheaper to copy than to skip.
