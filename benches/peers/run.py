@@ -1,6 +1,6 @@
 """Measures this project beside zarrs and tensorstore, in pairs, and says what came out.
 
-run.py --data DIR --drivers DIR [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--verify] [--runs FILE] [--record DIR]
+run.py --data DIR --drivers DIR --runs FILE [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--verify] [--patience S] [--seconds S]
 
 A *round* runs every peer once, each in its own process, starting with another peer each time; the page cache is warm. The ratio of a peer is
 its time over ours, for each round; its median is given with a 95% interval (bootstrap). A run during which other programs used the
@@ -8,7 +8,8 @@ processors is done again, and marked when that does not help. Every run is a lin
 
 It is the faster peer that counts: one that took 1.4 times as long as it in each of the first 3 rounds is left out of the others. Decoding alone
 is measured in 5 rounds. `--verify` compares every byte that every peer reads and writes with the source, measures nothing, and notes
-which drivers it was; a measurement says whether its drivers were verified.
+which drivers it was; a measurement says which of its peers were verified. `--patience` says how long to wait for a quiet machine before a round,
+`--seconds` after how long no round is begun any more; lines come in the order of `--modes`.
 """
 
 import argparse
@@ -29,11 +30,13 @@ import time
 import numpy as np
 
 from report import floor_threads, report
-from variants import MODES, VARIANTS, applies, metadata
+from variants import COPIES, COPY_MEMORY, MODES, VARIANTS, applies, metadata
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PATIENCE = 60.0
+# Decoded bytes of one run of calls that decode one chunk each, which one thread does.
+CALLS = 256 << 20
 # Rounds for what is not compared, for decoding alone, and until a slow peer is left out.
 ALONE, FLOOR, TRIAL = 3, 5, 3
 SLOW = 1.4
@@ -49,7 +52,7 @@ def peers_of(mode):
 
 
 def floors_of(variant, mode):
-    return [] if mode in ("read_all_into", "write_all") else [f"floor-{floor_threads(variant, mode)}"]
+    return [] if mode in ("read_all_into", "write_all") else [f"floor-{floor_threads(variant, mode, os.cpu_count())}"]
 
 
 def left_out(walls):
@@ -79,6 +82,11 @@ def work_of(variant, mode, small):
             work.append({"start": start, "shape": [min(n, s - o) for n, s, o in zip(size, shape, start)], "chunk": list(index)})
         if mode == "read_inner":
             work = [work[number] for number in rng.permutation(len(work))]
+        if VARIANTS[variant][3]:
+            # Some of them, evenly spread: whoever decodes one chunk after the other takes seconds for all.
+            item_size = np.dtype(document["data_type"]).itemsize
+            fits = max(1, CALLS // (int(np.prod(size)) * item_size))
+            work = work[:: -(-len(work) // fits)]
         return work
     if mode == "read_box":
         # Each box lies over a corner or an edge of shards, somewhere.
@@ -144,13 +152,15 @@ class Bench:
         room = shutil.disk_usage(shm).free if shm.is_dir() else 0
         self.on_tmpfs = room > 4 << 30
         self.scratch = (shm if self.on_tmpfs else self.data) / f"zarr-peers-{os.getpid()}"
-        self.patience = 0 if args.quick else PATIENCE
+        self.patience = 0 if args.quick else args.patience
+        self.attempts = 4 if self.patience else 1
+        self.end = time.monotonic() + args.seconds
 
     def command(self, peer, mode, variant, work, verify):
         path = self.data / f"{variant}.zarr"
         if peer.startswith("floor-"):
             command = [str(self.drivers / "floor"), peer.removeprefix("floor-"), str(path), "--repeat", "1"]
-            return command + (["--work", str(work)] if mode == "read_box" else [])
+            return command + (["--work", str(work)] if work else [])
         if mode == "write_all":
             path = self.scratch / "out.zarr"
         name, _, setup = peer.partition("-")
@@ -171,7 +181,7 @@ class Bench:
             shutil.rmtree(self.scratch / "out.zarr", ignore_errors=True)
             (self.scratch / "out.zarr").mkdir(parents=True)
             (self.scratch / "out.zarr/zarr.json").write_text(json.dumps(metadata(variant, self.args.small)))
-        if not verify:
+        if not verify and mode in ("read_all", "write_all"):
             touch_memory(64 << 20 if self.args.small else 5 << 28)
         began, (busy, steal), ours = time.monotonic(), machine_seconds(), children_seconds()
         done = subprocess.run(self.command(peer, mode, variant, work, verify), capture_output=True, text=True, timeout=1800)
@@ -195,9 +205,29 @@ class Bench:
             command[command.index("read_all") + 1] = str(self.scratch / "out.zarr")
             subprocess.run(command, check=True, capture_output=True)
 
+    def copy(self, variant, done, runs):
+        """The most memory that the program takes for a copy with other chunks."""
+        if done or not (self.drivers / "zarr").exists():
+            return
+        target = self.scratch / "copy.zarr"
+        command = ["copy", str(self.data / f"{variant}.zarr"), str(target), "--memory", str(COPY_MEMORY), *COPIES[variant], "--overwrite", "--quiet"]
+        began = time.monotonic()
+        process = subprocess.Popen([str(self.drivers / "zarr"), *command], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"zarr copy {variant}: status {status}")
+        wall = round(time.monotonic() - began, 3)
+        line = {"variant": variant, "mode": "copy", "round": 0, "peer": "ours", "wall": wall, "rss": used.ru_maxrss * 1024, "memory": COPY_MEMORY}
+        runs.write(json.dumps(line) + "\n")
+        shutil.rmtree(target, ignore_errors=True)
+
     def measure(self, mode, variant, done, runs):
         args = self.args
         self.scratch.mkdir(parents=True, exist_ok=True)
+        if mode == "copy":
+            if not args.verify:
+                self.copy(variant, done, runs)
+            return
         work, items = None, work_of(variant, mode, args.small)
         if items is not None:
             work = self.scratch / "work.json"
@@ -209,18 +239,21 @@ class Bench:
         if args.verify:
             for peer in peers:
                 self.verify(peer, mode, variant, work)
+            self.notes(variant, mode).write_text(json.dumps({"drivers": fingerprint(self.drivers), "peers": peers}))
             return
         peers += floors_of(variant, mode) if "floor" in args.peers else []
         rounds = min(args.pairs, ALONE) if mode == "read_all_into" else args.pairs
         walls = {peer: [line["wall"] for line in done if line["peer"] == peer] for peer in peers}
         for number in range(1 + max((line["round"] for line in done), default=-1), rounds):
+            if time.monotonic() > self.end:
+                return
             out = left_out({peer: times[:TRIAL] for peer, times in walls.items()})
             now = [peer for peer in peers if peer not in out and (number < FLOOR or not peer.startswith("floor"))]
             turn = number % len(now)
             wait_for_quiet(self.patience)
             lines = []
             for peer in now[turn:] + now[:turn]:
-                for attempt in range(1 if args.quick else 4):
+                for attempt in range(self.attempts):
                     if attempt:
                         wait_for_quiet(self.patience)
                     answer = self.once(peer, mode, variant, work)
@@ -243,30 +276,31 @@ class Bench:
         began = time.monotonic()
         try:
             with open(os.devnull if args.verify else path, "a") as runs:
-                for variant in args.variants:
-                    for mode in args.modes:
-                        if not applies(variant, mode):
+                for mode in args.modes:
+                    for variant in args.variants:
+                        if not applies(variant, mode) or time.monotonic() > self.end:
                             continue
                         done = [line for line in lines if line.get("variant") == variant and line.get("mode") == mode]
                         print(f"{time.monotonic() - began:6.0f} s  {variant} {mode}", file=sys.stderr, flush=True)
                         self.measure(mode, variant, done, runs)
         finally:
             shutil.rmtree(self.scratch, ignore_errors=True)
-        if args.verify:
-            noted = json.loads(self.notes().read_text()) if self.notes().exists() else {}
-            noted = noted if noted.get("drivers") == fingerprint(self.drivers) else {"drivers": fingerprint(self.drivers), "lines": []}
-            noted["lines"] = sorted({*noted["lines"], *(f"{v} {m}" for v in args.variants for m in args.modes if applies(v, m))})
-            self.notes().write_text(json.dumps(noted))
         return [] if args.verify else [json.loads(line) for line in path.read_text().splitlines()]
 
-    def notes(self):
-        return self.data / "verified.json"
+    def notes(self, variant, mode):
+        folder = self.data / "verified"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{variant}-{mode}.json"
 
     def verified(self):
-        """Whether these drivers read and wrote every byte of these lines right."""
-        noted = json.loads(self.notes().read_text()) if self.notes().exists() else {}
-        lines = {f"{v} {m}" for v in self.args.variants for m in self.args.modes if applies(v, m)}
-        return noted.get("drivers") == fingerprint(self.drivers) and lines <= set(noted["lines"])
+        """The peers of which these drivers read and wrote every byte of every line right."""
+        peers = None
+        for path in [self.notes(v, m) for m in self.args.modes for v in self.args.variants if applies(v, m) and m != "copy"]:
+            noted = json.loads(path.read_text()) if path.exists() else {}
+            found = noted["peers"] if noted.get("drivers") == fingerprint(self.drivers) else []
+            found = {peer.partition("-")[0] for peer in found} | ({"zarrs", "tensorstore"} if "read_all_into" in path.name and found else set())
+            peers = found if peers is None else peers & found
+        return sorted(peers or [])
 
 
 def fingerprint(drivers):
@@ -279,6 +313,20 @@ def output(*command):
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+def file_system(path):
+    """The type of the file system that holds a path."""
+    path = path.resolve()
+    with open("/proc/mounts") as mounts:
+        held = [line.split()[1:3] for line in mounts]
+    held = [(point, kind) for point, kind in held if path.is_relative_to(point)]
+    return max(held, key=lambda of: len(of[0]))[1]
+
+
+def built_here():
+    changed = output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "benches/peers")
+    return {"commit": output("git", "rev-parse", "HEAD"), "changed_since": bool(changed), "rustc": output("rustc", "--version").removeprefix("rustc ")}
+
+
 def about(bench):
     import tensorstore  # noqa: F401  (its version is asked for below)
     from importlib.metadata import version
@@ -287,22 +335,24 @@ def about(bench):
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
     lock = (HERE / "Cargo.lock").read_text()
+    # Where the drivers were brought to: what they were built from.
+    built = json.loads((HERE / "built.json").read_text()) if (HERE / "built.json").exists() else built_here()
     locked = dict(re.findall(r'name = "([^"]+)"\nversion = "([^"]+)"', lock))
-    changed = output("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "benches/peers")
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": output("git", "rev-parse", "HEAD"),
-        "changed_since": bool(changed),
+        "commit": built["commit"],
+        "changed_since": built["changed_since"],
         "processor": cpu,
         "processors": os.cpu_count(),
         "memory_gib": round(memory / 2**30, 1),
         "kernel": platform.release(),
         "huge_pages": thp.read_text().strip() if thp.exists() else "none",
-        "writes_go_to": "tmpfs" if bench.on_tmpfs else "a disk",
+        "reads_come_from": file_system(bench.data),
+        "writes_go_to": "tmpfs" if bench.on_tmpfs else file_system(bench.data),
         "scale": "small" if bench.args.small else "full",
         "verified": bench.verified(),
         "versions": {
-            "rustc": output("rustc", "--version"),
+            "rustc": built["rustc"],
             "zarrs": locked.get("zarrs"),
             "mimalloc (crate)": locked.get("mimalloc"),
             "libdeflate-sys": locked.get("libdeflate-sys"),
@@ -325,6 +375,8 @@ def main():
     parser.add_argument("--modes", type=lambda text: text.split(","), default=MODES)
     parser.add_argument("--peers", type=lambda text: text.split(","), default=["ours", "zarrs", "tensorstore", "floor"])
     parser.add_argument("--quick", action="store_true", help="3 rounds, and no waiting for a quiet machine")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds to wait for a quiet machine; 0: no runs are repeated either")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no round is begun after so many")
     parser.add_argument("--small", action="store_true", help="small arrays: checks the harness, measures nothing")
     parser.add_argument("--verify", action="store_true", help="compare every byte, measure nothing")
     args = parser.parse_args()
@@ -340,9 +392,8 @@ def main():
     if args.record:
         folder = pathlib.Path(args.record)
         folder.mkdir(parents=True, exist_ok=True)
-        name = f"cpu-peers-{record['about']['date']}"
-        (folder / f"{name}.md").write_text(text)
-        (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+        (folder / "peers.md").write_text(text)
+        (folder / "peers.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,14 @@ VARIANTS = {
     "u16-small-raw": ("cells", (32, 32, 32), None, []),
     "u16-small-blosc-lz4": ("cells", (32, 32, 32), None, [blosc("lz4", 5, 2)]),
 }
-MODES = ["read_all", "read_all_into", "read_chunks", "read_inner", "read_box", "write_all"]
+MODES = ["read_all", "read_inner", "read_box", "read_chunks", "write_all", "read_all_into", "copy"]
+# What `zarr copy` is asked for, within COPY_MEMORY bytes.
+COPY_MEMORY = 256 << 20
+COPIES = {
+    "f32-zstd": ["--chunks", "8,4,103,240"],
+    "f32-shard-zstd": ["--shards", "none", "--chunks", "1,1,768,1536", "--codec", "blosc:lz4:5:shuffle"],
+    "u16-blosc-lz4": ["--chunks", "32,32,32", "--shards", "256,256,256", "--codec", "zstd:3"],
+}
 
 
 def shape_of(source, small):
@@ -56,6 +63,8 @@ def shape_of(source, small):
 
 def applies(variant, mode):
     """Inner chunks and boxes across shards need shards."""
+    if mode == "copy":
+        return variant in COPIES
     return mode not in ("read_inner", "read_box") or VARIANTS[variant][2] is not None
 
 
