@@ -172,10 +172,15 @@ unsafe fn copy_merged(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_
         && let (Some(rows_to), Some(rows_from)) = (rows.destination.stride(), rows.source.stride())
         && let (Some(step), Some(true)) = (row.destination.stride(), row.source.stride().map(|step| Some(step) == row.destination.stride()))
         && usize::try_from(step) == Ok(item_size)
-        && let len @ WORD..=SHORT = item_size * row.len
     {
-        // SAFETY: the same elements: rows of `len` bytes side by side, on both sides.
-        unsafe { copy_short_rows(to, from, rows.len, [rows_to, rows_from], len) };
+        let (len, strides) = (item_size * row.len, [rows_to, rows_from]);
+        if (WORD..=SHORT).contains(&len) {
+            // SAFETY: the same elements: rows of `len` bytes side by side, on both sides.
+            unsafe { copy_short_rows(to, from, rows.len, strides, len) };
+        } else {
+            // SAFETY: as above.
+            unsafe { copy_rows(to, from, rows.len, strides, len) };
+        }
         return;
     }
     for index in 0..first.len {
@@ -190,6 +195,19 @@ unsafe fn copy_merged(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_
 const WORD: usize = 16;
 /// The longest row for which a call of `memcpy` costs more than it saves.
 const SHORT: usize = 64;
+
+/// Rows of the same length.
+///
+/// # Safety
+/// As [`copy_unchecked`], for `count` rows of `len` bytes; strides are `[destination, source]`.
+unsafe fn copy_rows(to: *mut u8, from: *const u8, count: usize, strides: [isize; 2], len: usize) {
+    for index in 0..count {
+        let to = to.wrapping_offset(strides[0].wrapping_mul(index as isize));
+        let from = from.wrapping_offset(strides[1].wrapping_mul(index as isize));
+        // SAFETY: a row of the caller's box.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+    }
+}
 
 /// Rows of the same length, too short to be worth a call each.
 ///
