@@ -85,7 +85,7 @@ impl Options {
     /// A local store answers in microseconds: little is worth reading along. A remote one in milliseconds.
     pub(crate) fn coalescing_for(&self, store: &AnyStore) -> Coalescing {
         self.coalescing.unwrap_or(match store {
-            AnyStore::Blocking(_) => Coalescing { gap: 4 << 10, waste: 20, request: 512 << 10 },
+            AnyStore::Blocking(_) => Coalescing { gap: 4 << 10, waste: 20, request: 16 << 20 },
             AnyStore::Async(_) => Coalescing { gap: 64 << 10, waste: 20, request: 16 << 20 },
         })
     }

@@ -240,6 +240,39 @@ impl Plan {
         Ok(Ok(()))
     }
 
+    /// Cuts a fetch of many inner chunks into some of at most `most` bytes each (or of one inner chunk), for threads that read side by side.
+    pub(crate) fn pieces(key: &StoreKey, ranges: &[ByteRange], parts: Vec<ChunkPart>, most: usize) -> Vec<Fetch> {
+        let start = |index: usize| match ranges.get(index) {
+            Some(ByteRange::Bounded { start, .. }) => *start,
+            _ => 0,
+        };
+        let mut pieces: Vec<Fetch> = Vec::new();
+        // Which range the last piece is of, and where its bytes begin in that.
+        let (mut range, mut first) = (usize::MAX, 0usize);
+        for part in parts {
+            let within = part.within.clone().unwrap_or(0..0);
+            let end = start(part.range) + within.end as u64;
+            match pieces.last_mut() {
+                // Parts come in the order of their bytes.
+                Some(Fetch { ranges, then: Then::Chunks(parts), .. })
+                    if part.range == range && within.end.saturating_sub(first) <= most =>
+                {
+                    if let Some(ByteRange::Bounded { end: last, .. }) = ranges.first_mut() {
+                        *last = end.max(*last);
+                    }
+                    parts.push(ChunkPart { range: 0, within: Some(within.start - first..within.end - first), ..part });
+                }
+                _ => {
+                    (range, first) = (part.range, within.start);
+                    let bytes = ByteRange::Bounded { start: start(range) + first as u64, end };
+                    let part = ChunkPart { range: 0, within: Some(0..within.len()), ..part };
+                    pieces.push(Fetch { key: key.clone(), ranges: vec![bytes], then: Then::Chunks(vec![part]) });
+                }
+            }
+        }
+        pieces
+    }
+
     /// Puts neighbouring inner chunks together, up to the size of a request.
     fn coalesce(&self, key: &StoreKey, mut wanted: Vec<(Range<u64>, usize, bool, ChunkNode)>, fetches: &mut Vec<Fetch>) {
         wanted.sort_by_key(|(range, ..)| (range.start, range.end));

@@ -70,6 +70,14 @@ impl Sink for OwnedTiles {
     }
 }
 
+/// Encoded bytes that a thread reads at once of a value that several threads read, and a bound on what is copied to memory that is kept.
+pub(crate) const PIECE: usize = 512 << 10;
+
+fn len_of(ranges: &[ByteRange]) -> usize {
+    let len = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.len_hint().unwrap_or(0)));
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
 /// Decoded bytes from which on the chunks of one request are shared out over the threads.
 const SHARE: usize = 256 << 10;
 
@@ -171,14 +179,30 @@ impl Blocking<'_> {
                 })?;
                 self.steps(next)
             }
-            Then::Chunks(parts) => match ranges.as_slice() {
-                [range] => self.fetch_chunks(&key, *range, parts),
-                _ => {
-                    let bytes = self.get_ranges(&key, &ranges)?;
-                    let bytes = bytes.ok_or_else(|| vanished(self.job.plan, &parts))?;
-                    self.decode_all(&parts, |part| bytes_of(part, &bytes))
-                }
-            },
+            // Threads that each read a part of the value, and decode it while it is in their caches.
+            Then::Chunks(parts) if parts.len() > 1 && len_of(&ranges) > PIECE && self.value.is_some_and(ValueReader::is_parallel) => {
+                let pieces = Plan::pieces(&key, &ranges, parts, PIECE);
+                pieces.into_par_iter().with_max_len(1).try_for_each(|piece| match piece.then {
+                    Then::Chunks(parts) => self.fetch_ranges(&piece.key, &piece.ranges, parts),
+                    Then::Index(_) => Ok(()),
+                })
+            }
+            Then::Chunks(parts) => self.fetch_ranges(&key, &ranges, parts),
+        }
+    }
+
+    fn fetch_ranges(&self, key: &StoreKey, ranges: &[ByteRange], parts: Vec<ChunkPart>) -> Result<(), ArrayError> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match ranges {
+            // What is large need not be copied out of a store that has it in memory.
+            [range] if parts.len() == 1 || len_of(ranges) <= PIECE => self.fetch_chunks(key, *range, parts),
+            _ => {
+                let bytes = self.get_ranges(key, ranges)?;
+                let bytes = bytes.ok_or_else(|| vanished(self.job.plan, &parts))?;
+                self.decode_all(&parts, |part| bytes_of(part, &bytes))
+            }
         }
     }
 
@@ -246,7 +270,6 @@ impl Blocking<'_> {
 
     /// Reads a whole chunk that is stored as it is, some rows at a time: a large one would not stay in caches between the read and the copy.
     fn fetch_rows(&self, key: &StoreKey, range: ByteRange, part: &ChunkPart, tile: &mut TileMut<'_>) -> Result<(), ArrayError> {
-        const PIECE: usize = 512 << 10;
         let plan = self.job.plan;
         let bound = plan.bound(&part.node)?;
         let steps: Vec<Offsets<'_>> = bound.layout.strides.iter().map(|&stride| Offsets::Stride(stride)).collect();

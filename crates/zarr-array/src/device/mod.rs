@@ -12,7 +12,7 @@ use zarr_meta::DataType;
 use zarr_store_api::AnyStore;
 
 use crate::plan::{ChunkNode, Plan};
-use crate::read::{Job, read_blocking};
+use crate::read::{Job, PIECE, read_blocking};
 use crate::selection::{Positions, Resolved};
 use crate::storage::block_on;
 use crate::write::{Data, OwnedData, write_blocking};
@@ -279,7 +279,12 @@ impl Array {
         if self.item_size().is_none() {
             return Err(ArrayError::parameter(format!("elements of variable length ({}) stay on the host", self.data_type().name())));
         }
-        self.internal_plan(selection)
+        let mut plan = self.internal_plan(selection)?;
+        if let (AnyStore::Blocking(_), None) = (self.store(), self.options().coalescing) {
+            // Requests are what the threads share out.
+            plan.coalescing.request = PIECE as u64;
+        }
+        Ok(plan)
     }
 
     /// Writes elements that lie on a device, in C order over the selection, without gaps. Bytes are downloaded in pieces of the staging size (at least a

@@ -42,6 +42,43 @@ fn a_cold_box_in_one_shard_costs_two_requests() {
 }
 
 #[test]
+fn a_cold_box_in_one_shard_costs_two_requests_however_large() {
+    let (store, metrics) = Metrics::any(AnyStore::blocking(MemoryStore::new()));
+    let dir = tempfile::tempdir().unwrap();
+    let files = AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap());
+    let mut random = crate::common::Random(7);
+    let values: Vec<u64> = (0..1 << 20).map(|_| random.next()).collect();
+    let builder = ArrayBuilder::new([16, 256, 256], DataType::UInt64).chunks([4, 32, 32]).shards([16, 256, 256]);
+    for store in [&store, &files] {
+        builder.create(store.clone(), "/", &options()).unwrap().write_elements(&Selection::all(), &values).unwrap();
+    }
+    // 8 MB, bytes that do not compress; and columns of inner chunks, with gaps between them.
+    for (text, inner) in [(":, :, :", 256), ("2:, 40:, :250", 4 * 7 * 8), (":, :, 40:", 4 * 8 * 7), ("::9, ::70, ::70", 2 * 4 * 4)] {
+        let selection = Selection::parse(text, 3).unwrap();
+        let array = Array::open(store.clone(), "/", &options()).unwrap();
+        metrics.reset();
+        let expected = array.read(&selection).unwrap();
+        let done = metrics.reset();
+        assert_eq!(done.requests(), 2, "{text}: one for the index, one for the inner chunks");
+        let needed = inner as f64 * 32_800.0 + 4_100.0;
+        assert!((done.bytes_read() as f64) <= 1.25 * needed, "{text}: {} bytes for {needed}", done.bytes_read());
+
+        // Of files, the threads read a part each; a plan asks for as much.
+        let array = Array::open(files.clone(), "/", &options()).unwrap();
+        assert_eq!(array.read(&selection).unwrap().as_bytes(), expected.as_bytes(), "{text}");
+        let AnyStore::Blocking(store) = &files else { unreachable!("a store of files") };
+        let mut plan = array.plan(&selection).unwrap();
+        let mut requests = 0;
+        while let Some(request) = plan.next_requests(1).unwrap().pop() {
+            requests += 1;
+            let bytes = store.get_ranges(&request.key, &request.ranges).unwrap();
+            plan.supply(request.id, bytes).unwrap();
+        }
+        assert_eq!(requests, 2, "{text}");
+    }
+}
+
+#[test]
 fn one_whole_chunk_costs_one_request_and_says_what_is_wrong() {
     let (store, metrics) = Metrics::any(AnyStore::blocking(MemoryStore::new()));
     let array = ArrayBuilder::new([9, 8], DataType::UInt16).chunks([4, 8]).create(store.clone(), "/", &options()).unwrap();
