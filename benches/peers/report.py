@@ -91,7 +91,7 @@ def line_of(variant, mode, runs, processors, rng):
     result["judged"] = [judge(walls, "ours", plain, [peer for peer in cached if peer == "zarrs-cached"], asked(variant, mode), floor, rng)]
     if cached and walls["ours-cached"]:
         result["judged"].append(judge(walls, "ours-cached", cached + plain, [], 1.0, floor, rng))
-    if mode == "read_all":
+    if mode == "memory":
         over = result["peak_bytes"]["ours"] - result["output_bytes"]
         result["memory"] = {"over_output": over, "holds": over <= PEAK}
     return result
@@ -116,7 +116,7 @@ def short(results):
     """The lines that do not hold, worst first, and by how much."""
     lines = []
     for result in results:
-        for judged in result["judged"]:
+        for judged in [] if result["mode"] == "memory" else result["judged"]:
             if judged.get("verdict", "holds") == "holds":
                 continue
             best = judged["ratio"][judged["faster_peer"]]
@@ -129,11 +129,17 @@ def short(results):
             kept = ", indexes kept" if judged["ours"] == "ours-cached" else ""
             noise = ", within noise" if "noise" in judged["verdict"] else ""
             lines.append((best["median"] / judged["asked"], f"* {result['mode']}, {result['variant']}{kept}: {text}{noise}"))
-    return [line for _, line in sorted(lines)]
+    memory = [
+        f"* memory, {result['variant']}: {result['memory']['over_output'] / 2**20:.0f} MiB over the output (asked: {PEAK >> 20})"
+        for result in results
+        if not result.get("memory", {"holds": True})["holds"]
+    ]
+    return [line for _, line in sorted(lines)] + memory
 
 
 def render(about, results, copies):
     text = ["# CPU: this project beside zarrs and tensorstore", ""]
+    checked = {{"read": "read", "write": "wrote"}[what]: peers for what, peers in about["verified"].items()}
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     text += [
         f"{about['date']}, commit {about['commit'][:12]}{' with changes' if about['changed_since'] else ''}. {about['processor']}, "
@@ -144,11 +150,11 @@ def render(about, results, copies):
         "*Of decoding*: the time of decoding alone (field library, warm memory, threads in brackets) over ours, median and 95% interval. "
         "Asked: not slower than the faster peer (of the plain calls: nor than zarrs with its cached decoder); where 1.5 is asked, that much faster, or not slower "
         "and within 10% of decoding alone (0.91). "
-        + (f"Compared with the source, every byte, by the same programs: what {', '.join(about['verified'])} read and wrote." if about.get("verified") else ""),
+        + "".join(f"Every byte that {', '.join(peers)} {what} was compared with the source, by the same programs. " for what, peers in checked.items() if peers),
     ]
     if about["scale"] != "full":
         text += ["", "**Small arrays: a check of the harness, not a measurement.**"]
-    judged = [of["verdict"] for result in results for of in result["judged"] if "verdict" in of]
+    judged = [of["verdict"] for result in results if result["mode"] != "memory" for of in result["judged"] if "verdict" in of]
     if judged:
         text += ["", f"**{judged.count('holds')} of {len(judged)} lines hold.** The others, by how far they are off:", "", *short(results)]
     for mode in MODES:
@@ -160,18 +166,20 @@ def render(about, results, copies):
             text += ["| variant | ours |", "|---|---|"]
             text += [f"| {row['variant']} | {row['gb_per_s']['ours']:.2f} |" for row in rows]
             continue
+        if mode == "memory":
+            text += ["Reading all: peak memory of the process over the output, MiB. The allocator of ours and of zarrs (mimalloc) was kept from using huge pages.", ""]
+            text += ["| variant | ours | zarrs | tensorstore | at most |", "|---|---|---|---|---|"]
+            for row in rows:
+                over = {peer: (peak - row["output_bytes"]) / 2**20 for peer, peak in row["peak_bytes"].items()}
+                cells = " | ".join(f"{over[peer]:.0f}" if peer in over else "" for peer in ("ours", "zarrs", "tensorstore"))
+                text.append(f"| {row['variant']} | {cells} | {PEAK >> 20}{'' if row['memory']['holds'] else ' EXCEEDED'} |")
+            continue
         text += [
             "| variant | ours | zarrs | tensorstore | decoding alone | ratio to the faster | of decoding | asked | verdict | noisy runs |",
             "|---|---|---|---|---|---|---|---|---|---|",
         ]
         for row in rows:
             text += [table_row(row, judged) for judged in row["judged"]]
-        if mode == "read_all":
-            text += ["", "Peak memory of the process over the output, MiB:", "", "| variant | ours | zarrs | tensorstore | at most |", "|---|---|---|---|---|"]
-            for row in rows:
-                over = {peer: (peak - row["output_bytes"]) / 2**20 for peer, peak in row["peak_bytes"].items()}
-                cells = " | ".join(f"{over[peer]:.0f}" if peer in over else "" for peer in ("ours", "zarrs", "tensorstore"))
-                text.append(f"| {row['variant']} | {cells} | {PEAK >> 20}{'' if row['memory']['holds'] else ' EXCEEDED'} |")
     if copies:
         text += ["", "## zarr copy", "", "With other chunks (`COPIES`). Peak memory of the process, MiB; allowed: `--memory` and 50 MB for the program.", ""]
         text += ["| variant | seconds | --memory | peak | allowed |", "|---|---|---|---|---|"]
@@ -201,5 +209,14 @@ def table_row(row, judged):
     return "| " + " | ".join(cells) + " |"
 
 
+def write(folder, text, record):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "peers.md").write_text(text)
+    (folder / "peers.json").write_text(json.dumps(record) + "\n")
+
+
 if __name__ == "__main__":
-    print(report([json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines()])[0])
+    text, record = report([json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines()])
+    print(text)
+    if len(sys.argv) > 2:
+        write(pathlib.Path(sys.argv[2]), text, record)

@@ -29,22 +29,26 @@ import time
 
 import numpy as np
 
-from report import floor_threads, report
+from report import floor_threads, report, write
 from variants import COPIES, COPY_MEMORY, MODES, VARIANTS, applies, metadata
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PATIENCE = 60.0
 # Decoded bytes of one run of calls that decode one chunk each, which one thread does.
-CALLS = 256 << 20
-# Rounds for what is not compared, for decoding alone, and until a slow peer is left out.
+CALLS = 128 << 20
+# Rounds for what is not compared, for decoding alone, and until a slow peer is left out; more than `--pairs` of what one thread does, whose speed
+# depends on what the core beside it does.
 ALONE, FLOOR, TRIAL = 3, 5, 3
+MORE = 2
 SLOW = 1.4
 
 
 def peers_of(mode):
     if mode == "read_all_into":
         return ["ours"]
+    if mode == "memory":
+        return ["ours", "zarrs", "tensorstore"]
     peers = ["ours", "zarrs", "tensorstore"]
     if mode in ("read_inner", "read_box"):
         peers += ["zarrs-cached", "tensorstore-cached", "ours-cached"]
@@ -52,7 +56,7 @@ def peers_of(mode):
 
 
 def floors_of(variant, mode):
-    return [] if mode in ("read_all_into", "write_all") else [f"floor-{floor_threads(variant, mode, os.cpu_count())}"]
+    return [] if mode in ("read_all_into", "write_all", "memory") else [f"floor-{floor_threads(variant, mode, os.cpu_count())}"]
 
 
 def left_out(walls):
@@ -184,7 +188,10 @@ class Bench:
         if not verify and mode in ("read_all", "write_all"):
             touch_memory(64 << 20 if self.args.small else 5 << 28)
         began, (busy, steal), ours = time.monotonic(), machine_seconds(), children_seconds()
-        done = subprocess.run(self.command(peer, mode, variant, work, verify), capture_output=True, text=True, timeout=1800)
+        command = self.command(peer, "read_all" if mode == "memory" else mode, variant, work, verify)
+        # The allocator of the drivers in Rust would round what each thread has up to pages of 2 MiB.
+        environment = {**os.environ, "MIMALLOC_ALLOW_THP": "0"} if mode == "memory" else None
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800, env=environment)
         took = time.monotonic() - began
         busy_after, steal_after = machine_seconds()
         if done.returncode:
@@ -224,9 +231,10 @@ class Bench:
     def measure(self, mode, variant, done, runs):
         args = self.args
         self.scratch.mkdir(parents=True, exist_ok=True)
+        if mode in ("copy", "memory") and args.verify:
+            return
         if mode == "copy":
-            if not args.verify:
-                self.copy(variant, done, runs)
+            self.copy(variant, done, runs)
             return
         work, items = None, work_of(variant, mode, args.small)
         if items is not None:
@@ -242,13 +250,14 @@ class Bench:
             self.notes(variant, mode).write_text(json.dumps({"drivers": fingerprint(self.drivers), "peers": peers}))
             return
         peers += floors_of(variant, mode) if "floor" in args.peers else []
-        rounds = min(args.pairs, ALONE) if mode == "read_all_into" else args.pairs
+        rounds = min(args.pairs, {"read_all_into": ALONE, "memory": 1}.get(mode, args.pairs))
+        rounds *= MORE if mode == "read_inner" or (mode == "read_chunks" and VARIANTS[variant][2] is None) else 1
         walls = {peer: [line["wall"] for line in done if line["peer"] == peer] for peer in peers}
         for number in range(1 + max((line["round"] for line in done), default=-1), rounds):
             if time.monotonic() > self.end:
                 return
             out = left_out({peer: times[:TRIAL] for peer, times in walls.items()})
-            now = [peer for peer in peers if peer not in out and (number < FLOOR or not peer.startswith("floor"))]
+            now = [peer for peer in peers if peer not in out and (number < FLOOR * rounds // args.pairs or not peer.startswith("floor"))]
             turn = number % len(now)
             wait_for_quiet(self.patience)
             lines = []
@@ -293,14 +302,15 @@ class Bench:
         return folder / f"{variant}-{mode}.json"
 
     def verified(self):
-        """The peers of which these drivers read and wrote every byte of every line right."""
-        peers = None
-        for path in [self.notes(v, m) for m in self.args.modes for v in self.args.variants if applies(v, m) and m != "copy"]:
-            noted = json.loads(path.read_text()) if path.exists() else {}
-            found = noted["peers"] if noted.get("drivers") == fingerprint(self.drivers) else []
-            found = {peer.partition("-")[0] for peer in found} | ({"zarrs", "tensorstore"} if "read_all_into" in path.name and found else set())
-            peers = found if peers is None else peers & found
-        return sorted(peers or [])
+        """The peers of which these drivers read, and wrote, every byte of every line right."""
+        found = {"read": None, "write": None}
+        for mode in self.args.modes:
+            for path in [self.notes(v, mode) for v in self.args.variants if applies(v, mode) and mode.startswith(("read", "write")) and mode != "read_all_into"]:
+                noted = json.loads(path.read_text()) if path.exists() else {}
+                peers = {peer.partition("-")[0] for peer in noted["peers"]} if noted.get("drivers") == fingerprint(self.drivers) else set()
+                what = mode.partition("_")[0]
+                found[what] = peers if found[what] is None else found[what] & peers
+        return {what: sorted(peers or []) for what, peers in found.items()}
 
 
 def fingerprint(drivers):
@@ -390,10 +400,7 @@ def main():
     text, record = report(lines)
     print(text)
     if args.record:
-        folder = pathlib.Path(args.record)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "peers.md").write_text(text)
-        (folder / "peers.json").write_text(json.dumps(record, indent=1) + "\n")
+        write(pathlib.Path(args.record), text, record)
 
 
 if __name__ == "__main__":

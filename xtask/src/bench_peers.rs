@@ -1,6 +1,7 @@
 //! Measures this project beside zarrs and tensorstore: see `benches/peers/run.py`, which does the measuring.
 //!
-//! This builds the drivers, makes the Python environment and the data (some 17 GB below `target/`), and runs it.
+//! This builds the drivers, makes the Python environment and the data (some 17 GB below `target/`), and runs it. `--bundle FOLDER` puts together what is
+//! needed to do the same on a machine without cargo.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +21,11 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         let mut build = cargo();
         build.args(["build", "--release", "--package", driver]).current_dir(&peers).env("CARGO_TARGET_DIR", &target);
         step(&mut build)?;
+    }
+    // Alone: features of other packages are not to be its own.
+    step(cargo().args(["build", "--release", "--package", "zarr-cli", "--no-default-features"]).current_dir(root).env("CARGO_TARGET_DIR", &target))?;
+    if let Some(folder) = args.iter().position(|arg| arg == "--bundle").and_then(|at| args.get(at + 1)) {
+        return bundle(root, Path::new(folder));
     }
     let python = environment_of(root, "peers-venv", "benches/peers/requirements.txt")?;
 
@@ -47,4 +53,28 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         }
     }
     step(&mut measure)
+}
+
+/// Drivers, scripts, and what the record says of them, in a folder of their own.
+fn bundle(root: &Path, folder: &Path) -> Result<()> {
+    let (peers, drivers) = (root.join("benches/peers"), folder.join("drivers"));
+    std::fs::create_dir_all(&drivers)?;
+    for entry in std::fs::read_dir(&peers)? {
+        let path = entry?.path();
+        let wanted = path.extension().is_some_and(|extension| extension == "py" || extension == "sh" || extension == "lock");
+        if let (true, Some(name)) = (wanted, path.file_name()) {
+            std::fs::copy(&path, folder.join(name))?;
+        }
+    }
+    for driver in DRIVERS.into_iter().chain(["zarr"]) {
+        let mut strip = Command::new("strip");
+        step(strip.arg("-o").arg(drivers.join(driver)).arg(root.join("target/release").join(driver)))?;
+    }
+    let output = |command: &mut Command| -> Result<String> { Ok(String::from_utf8(command.current_dir(root).output()?.stdout)?.trim().to_owned()) };
+    let commit = output(Command::new("git").args(["rev-parse", "HEAD"]))?;
+    let changed = output(Command::new("git").args(["status", "--porcelain", "--", "crates", "Cargo.toml", "benches/peers"]))?;
+    let rustc = output(Command::new("rustc").arg("--version"))?;
+    let rustc = rustc.trim_start_matches("rustc ");
+    let text = format!("{{\"commit\": \"{commit}\", \"changed_since\": {}, \"rustc\": \"{rustc}\"}}\n", !changed.is_empty());
+    Ok(std::fs::write(folder.join("built.json"), text)?)
 }
