@@ -37,7 +37,7 @@ ROOT = HERE.parent.parent
 PATIENCE = 60.0
 # Decoded bytes of one run of calls that decode one chunk each, which one thread does.
 CALLS = 128 << 20
-# Rounds for what is not compared, for decoding alone, and until a slow peer is left out; more than `--pairs` of what one thread does, whose speed
+# Rounds for what is not compared, for decoding alone, and until a slow peer is left out; so many times `--pairs` of what one thread does, whose speed
 # depends on what the core beside it does.
 ALONE, FLOOR, TRIAL = 3, 5, 3
 MORE = 2
@@ -185,8 +185,6 @@ class Bench:
             shutil.rmtree(self.scratch / "out.zarr", ignore_errors=True)
             (self.scratch / "out.zarr").mkdir(parents=True)
             (self.scratch / "out.zarr/zarr.json").write_text(json.dumps(metadata(variant, self.args.small)))
-        if not verify and mode in ("read_all", "write_all"):
-            touch_memory(64 << 20 if self.args.small else 5 << 28)
         began, (busy, steal), ours = time.monotonic(), machine_seconds(), children_seconds()
         command = self.command(peer, "read_all" if mode == "memory" else mode, variant, work, verify)
         # The allocator of the drivers in Rust would round what each thread has up to pages of 2 MiB.
@@ -251,7 +249,7 @@ class Bench:
             return
         peers += floors_of(variant, mode) if "floor" in args.peers else []
         rounds = min(args.pairs, {"read_all_into": ALONE, "memory": 1}.get(mode, args.pairs))
-        rounds *= MORE if mode == "read_inner" or (mode == "read_chunks" and VARIANTS[variant][2] is None) else 1
+        rounds *= MORE if mode == "read_inner" else 1
         walls = {peer: [line["wall"] for line in done if line["peer"] == peer] for peer in peers}
         for number in range(1 + max((line["round"] for line in done), default=-1), rounds):
             if time.monotonic() > self.end:
@@ -260,6 +258,8 @@ class Bench:
             now = [peer for peer in peers if peer not in out and (number < FLOOR * rounds // args.pairs or not peer.startswith("floor"))]
             turn = number % len(now)
             wait_for_quiet(self.patience)
+            if mode in ("read_all", "write_all"):
+                touch_memory(64 << 20 if args.small else 5 << 28)
             lines = []
             for peer in now[turn:] + now[:turn]:
                 for attempt in range(self.attempts):

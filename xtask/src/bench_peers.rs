@@ -23,7 +23,12 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         step(&mut build)?;
     }
     // Alone: features of other packages are not to be its own.
-    step(cargo().args(["build", "--release", "--package", "zarr-cli", "--no-default-features"]).current_dir(root).env("CARGO_TARGET_DIR", &target))?;
+    step(
+        cargo()
+            .args(["build", "--release", "--package", "zarr-cli", "--no-default-features"])
+            .current_dir(root)
+            .env("CARGO_TARGET_DIR", &target),
+    )?;
     if let Some(folder) = args.iter().position(|arg| arg == "--bundle").and_then(|at| args.get(at + 1)) {
         return bundle(root, Path::new(folder));
     }
@@ -70,7 +75,8 @@ fn bundle(root: &Path, folder: &Path) -> Result<()> {
         let mut strip = Command::new("strip");
         step(strip.arg("-o").arg(drivers.join(driver)).arg(root.join("target/release").join(driver)))?;
     }
-    let output = |command: &mut Command| -> Result<String> { Ok(String::from_utf8(command.current_dir(root).output()?.stdout)?.trim().to_owned()) };
+    let output =
+        |command: &mut Command| -> Result<String> { Ok(String::from_utf8(command.current_dir(root).output()?.stdout)?.trim().to_owned()) };
     let commit = output(Command::new("git").args(["rev-parse", "HEAD"]))?;
     let changed = output(Command::new("git").args(["status", "--porcelain", "--", "crates", "Cargo.toml", "benches/peers"]))?;
     let rustc = output(Command::new("rustc").arg("--version"))?;
