@@ -2,7 +2,7 @@
 # Measures where there is no cargo and no package registry: a folder that `cargo xtask bench-peers --bundle FOLDER` made, brought to another machine.
 #
 # elsewhere.sh OUTPUT SECONDS [FLAG..]: the data are made below $DATA (default /tmp/zarr-peers; 13 GB), the sources in /dev/shm if there is room; what this
-# project reads is compared with the source; then all lines are measured by `run.py` with the flags given until so many seconds after the start are
+# project reads and writes is compared with the source; then all lines are measured by `run.py` with the flags given until so many seconds after the start are
 # over. Runs go to OUTPUT/runs.jsonl; those of an earlier call, as runs.jsonl beside this file, are not done again. Wanted: Python with numpy and tensorstore.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
@@ -27,7 +27,7 @@ echo "$SECONDS s: data on disk"
 if [ -z "$UNVERIFIED" ]; then
     for variant in $(python3 -B -c "import sys; sys.path.insert(0, '$here'); import variants; print(*variants.VARIANTS)"); do echo "$variant"; done |
         xargs -P 5 -I {} python3 -B "$here/run.py" --data "$data" --drivers "$here/drivers" --runs /dev/null $SMALL --verify --peers ours \
-            --modes read_all,read_inner,read_box,read_chunks --variants {} 2>>"$output/verify.log"
+            --modes read_all,read_inner,read_box,read_chunks,write_all --variants {} 2>>"$output/verify.log"
     echo "$SECONDS s: verified"
 fi
 python3 -B "$here/run.py" --data "$data" --drivers "$here/drivers" --runs "$output/runs.jsonl" --patience 0 $SMALL --seconds $((end - SECONDS)) "$@"
