@@ -4,8 +4,9 @@
 //!
 //! * [`codec`]: values, sizes, batches, limits and bad input of codecs on the host; [`codec::device`] of codecs on a device; [`codec::pair`] of two
 //!   implementations of one codec, wherever they are. [`representations`] are chunks of every data type.
-//! * [`device`]: allocation, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
-//! * [`store`]: reading, listing and writing of the stores of `zarr-store-api`.
+//! * [`device`]: allocation, memory limits, copies, boxes, queues, events and hazards of a [`zarr_buffer_api::Device`].
+//! * [`store`]: reading, listing, writing and dropped futures of the stores of `zarr-store-api`, and wrappers that must forward every method.
+//! * `dlpack` (feature of that name): producers and consumers of DLPack tensors.
 //! * [`implementation`]: whole implementations, in any language, against [`vectors`] and each other.
 //! * [`toy`]: two devices for tests on machines without a real one. They find misuse: races, reads of bytes never written, memory freed in use.
 //!
@@ -21,6 +22,8 @@
 
 pub mod codec;
 pub mod device;
+#[cfg(feature = "dlpack")]
+pub mod dlpack;
 #[cfg(feature = "harness")]
 pub mod harness;
 #[cfg(feature = "implementation")]

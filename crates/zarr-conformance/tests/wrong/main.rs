@@ -1,7 +1,8 @@
-//! Deliberately wrong stores, wrappers around stores and devices. The laws find each of them, and every law is needed for that: a table says which
+//! Deliberately wrong stores, wrappers around stores, devices, and producers and consumers of DLPack tensors. The laws find each of them, and every law is needed for that: a table says which
 //! finds which, and for each law there is a wrong implementation that only this law finds.
 
 mod devices;
+mod dlpack;
 mod idle;
 mod stores;
 
@@ -55,4 +56,20 @@ fn wrong_devices_are_found() {
     table.extend(queues::table());
     table.extend(hazards::table());
     assert_no_law_is_idle(&table);
+}
+
+#[test]
+fn the_right_producer_and_the_right_consumer_conform() {
+    assert_conforms(dlpack::producers::producer(|_| {}));
+    assert_conforms(dlpack::consumers::consumer(|_| {}));
+}
+
+#[test]
+fn wrong_producers_are_found() {
+    assert_no_law_is_idle(&dlpack::producers::table());
+}
+
+#[test]
+fn wrong_consumers_are_found() {
+    assert_no_law_is_idle(&dlpack::consumers::table());
 }
