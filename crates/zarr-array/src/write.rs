@@ -12,6 +12,7 @@ use zarr_store_api::{AnyStore, ByteRange, WritableStore};
 
 use crate::ArrayError;
 use crate::chunks::BoundChunk;
+use crate::device::Prepared;
 use crate::geometry::{Cells, Leaf};
 use crate::plan::{ChunkNode, Plan, Step, covers_in_order, covers_inside, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
@@ -23,6 +24,8 @@ use crate::storage::{Storage, block_on};
 pub(crate) enum Data<'a> {
     Fixed(&'a [u8]),
     Variable(&'a VariableData),
+    /// Whole chunks, on their way through their chain.
+    Prepared(&'a Prepared),
 }
 
 /// What to write, owned.
@@ -30,6 +33,7 @@ pub(crate) enum Data<'a> {
 pub(crate) enum OwnedData {
     Fixed(Bytes),
     Variable(Arc<VariableData>),
+    Prepared(Arc<Prepared>),
 }
 
 impl OwnedData {
@@ -37,6 +41,7 @@ impl OwnedData {
         match self {
             Self::Fixed(bytes) => Data::Fixed(bytes),
             Self::Variable(elements) => Data::Variable(elements),
+            Self::Prepared(chunks) => Data::Prepared(chunks),
         }
     }
 }
@@ -340,6 +345,13 @@ impl Encoder<'_> {
         match self.data {
             Data::Fixed(data) => self.fixed(&bound, &leaves, data, old, encoded, scratch),
             Data::Variable(data) => self.variable(&bound, &leaves, data, old, encoded, scratch),
+            Data::Prepared(chunks) => {
+                let tile = leaves.first().map_or(&[][..], |leaf| leaf.tile.as_slice());
+                if chunks.is_empty(tile) {
+                    return Ok(false);
+                }
+                chunks.with(tile, |bytes| bound.chain.encode_rest(bytes, encoded, scratch)).map(|()| true)
+            }
         }
     }
 
@@ -457,6 +469,6 @@ pub(crate) fn fill_all(bytes: &mut [u8], fill: &[u8]) {
     }
 }
 
-fn is_all(bytes: &[u8], fill: &[u8]) -> bool {
+pub(crate) fn is_all(bytes: &[u8], fill: &[u8]) -> bool {
     !fill.is_empty() && bytes.chunks_exact(fill.len()).all(|element| element == fill)
 }

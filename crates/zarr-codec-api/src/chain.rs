@@ -13,7 +13,8 @@ use crate::{
 /// A codec chain, bound to implementations.
 ///
 /// For decoding to a device under a policy that names it, the device takes the longest run of stages on the array side that it implements
-/// without a gap; what comes before runs on the host, and bytes cross the bus once. Decoding to the host always runs on the host.
+/// without a gap; what comes before runs on the host, and bytes cross the bus once. Decoding to the host always runs on the host. For encoding what lies on
+/// the device, it takes the longest such run whose sizes are known, unless there is nothing to be done in it, and the host encodes the rest.
 #[derive(Debug, Clone)]
 pub struct Chain {
     stages: Vec<Stage>,
@@ -23,6 +24,8 @@ pub struct Chain {
     /// All on the host.
     host: Result<Vec<BoundSegment>, Arc<CodecError>>,
     encode: Result<Vec<BoundSegment>, Arc<CodecError>>,
+    /// What the device encodes, of which the host encodes the rest.
+    divided: Option<(BoundSegment, Vec<BoundSegment>)>,
 }
 
 /// A segment of a chain.
@@ -62,7 +65,8 @@ impl Chain {
             Some(_) => bind_host(&stages, 0..stages.len(), registry, policy, Direction::Decode).map_err(Arc::new),
         };
         let encode = bind_host(&stages, 0..stages.len(), registry, policy, Direction::Encode).map_err(Arc::new);
-        Ok(Self { stages, representation, decode, host, encode })
+        let divided = bind_divided(&stages, registry, policy)?;
+        Ok(Self { stages, representation, decode, host, encode, divided })
     }
 
     /// The stages, array side first.
@@ -177,34 +181,31 @@ impl Chain {
     /// When a value cannot be encoded, or no provider encodes one of the codecs.
     pub fn encode(&self, source: Source<'_>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
         let segments = self.encode.as_ref().map_err(|error| again(error))?;
-        let mut current: Option<Vec<u8>> = None;
-        for (index, bound) in segments.iter().enumerate() {
-            let last = index + 1 == segments.len();
-            let mut output = if last { std::mem::take(encoded) } else { scratch.take() };
-            let input = current.as_deref().map_or(source, Source::Bytes);
-            let result = match &bound.segment {
-                Segment::Host(segment) => {
-                    let mut slots = [EncodeSlot { decoded: input, encoded: &mut output, status: Ok(()) }];
-                    segment.encode(&mut slots, scratch);
-                    let [slot] = slots;
-                    slot.status
-                }
-                Segment::Device(_) => Err(CodecError::unsupported(&bound.provider, "a device segment in a chain for the host")),
-            };
-            if let Some(done) = current.take() {
-                scratch.give(done);
-            }
-            if last {
-                *encoded = output;
-            } else {
-                current = Some(output);
-            }
-            result?;
-        }
-        Ok(())
+        run_encode(segments, source, encoded, scratch)
     }
 
-    /// What runs where, a line for each segment in the order of decoding.
+    /// What the device of the policy encodes of elements that lie on it: the first stages, of which at least one has something to do. Their encoded size is
+    /// exact, and [`Chain::encode_rest`] takes what comes out.
+    pub fn device_encode(&self) -> Option<&BoundSegment> {
+        self.divided.as_ref().map(|(on_device, _)| on_device)
+    }
+
+    /// Encodes, on the host and on this thread, what the stages of [`Chain::device_encode`] gave: appends to the empty `encoded`.
+    ///
+    /// # Errors
+    /// When a stage fails, or the device encodes nothing.
+    pub fn encode_rest(&self, source: &[u8], encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let Some((_, rest)) = &self.divided else {
+            return Err(CodecError::parameter("codecs", "no device encodes the first stages"));
+        };
+        if rest.is_empty() {
+            encoded.extend_from_slice(source);
+            return Ok(());
+        }
+        run_encode(rest, Source::Bytes(source), encoded, scratch)
+    }
+
+    /// What runs where, a line for each segment in the order of decoding; then the stages that a device encodes of elements that lie on it.
     pub fn explain(&self) -> String {
         let mut text = String::new();
         let mut host = true;
@@ -216,6 +217,11 @@ impl Chain {
             let names: Vec<&str> =
                 self.stages.get(bound.stages.clone()).unwrap_or_default().iter().rev().map(|stage| stage.codec.name.as_str()).collect();
             let _ = writeln!(text, "{} on {} by {}", names.join(", "), bound.placement, bound.provider);
+        }
+        if let Some((bound, _)) = &self.divided {
+            let names: Vec<&str> =
+                self.stages.get(bound.stages.clone()).unwrap_or_default().iter().map(|stage| stage.codec.name.as_str()).collect();
+            let _ = writeln!(text, "writing from {}: {} there by {}, then download", bound.placement, names.join(", "), bound.provider);
         }
         text
     }
@@ -236,6 +242,35 @@ fn run_decode(bound: &BoundSegment, encoded: &[u8], target: Target<'_>, scratch:
         }
         Segment::Device(_) => Err(CodecError::unsupported(&bound.provider, "bytes on the host were given to a segment on a device")),
     }
+}
+
+/// Runs segments of the host, in the order of encoding.
+fn run_encode(segments: &[BoundSegment], source: Source<'_>, encoded: &mut Vec<u8>, scratch: &mut Scratch) -> Result<(), CodecError> {
+    let mut current: Option<Vec<u8>> = None;
+    for (index, bound) in segments.iter().enumerate() {
+        let last = index + 1 == segments.len();
+        let mut output = if last { std::mem::take(encoded) } else { scratch.take() };
+        let input = current.as_deref().map_or(source, Source::Bytes);
+        let result = match &bound.segment {
+            Segment::Host(segment) => {
+                let mut slots = [EncodeSlot { decoded: input, encoded: &mut output, status: Ok(()) }];
+                segment.encode(&mut slots, scratch);
+                let [slot] = slots;
+                slot.status
+            }
+            Segment::Device(_) => Err(CodecError::unsupported(&bound.provider, "a device segment in a chain for the host")),
+        };
+        if let Some(done) = current.take() {
+            scratch.give(done);
+        }
+        if last {
+            *encoded = output;
+        } else {
+            current = Some(output);
+        }
+        result?;
+    }
+    Ok(())
 }
 
 /// What providers answer, asked one after the other: who does not support something leaves it to the next.
@@ -316,6 +351,35 @@ fn bind_decode(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result
         ));
     }
     bind_host(stages, 0..stages.len(), registry, policy, Direction::Decode)
+}
+
+/// The stages that the device of the policy encodes, and the host's after them. `None` where it takes none, or none that changes anything.
+fn bind_divided(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result<Option<(BoundSegment, Vec<BoundSegment>)>, CodecError> {
+    let Some(device) = policy.device() else { return Ok(None) };
+    for provider in registry.device(device) {
+        let bound = match provider.bind(stages, Direction::Encode) {
+            Ok(Some(bound)) => bound,
+            Ok(None) => continue,
+            Err(error) if error.kind() == CodecErrorKind::Unsupported => continue,
+            Err(error) => return Err(error),
+        };
+        let taken = 0..bound.consumed;
+        let last = stages.get(taken.clone()).and_then(<[Stage]>::last);
+        let exact = last.map(|stage| stage.encoded.byte_len()).transpose()?.flatten().is_some_and(|len| len.exact().is_some());
+        let Some(Segment::Device(_)) = exact.then_some(&bound.segment) else { continue };
+        // Elements that are stored as they are need no device, if that is all that it takes.
+        let is_idle = |bound: &BoundSegment| matches!(&bound.segment, Segment::Host(segment) if segment.is_verbatim());
+        let makes_bytes = matches!(stages, [Stage { encoded: Representation::Bytes(_), .. }, ..]);
+        let alone = bound.consumed == 1 && makes_bytes;
+        if alone && bind_host(stages, taken.clone(), registry, policy, Direction::Encode).is_ok_and(|host| host.iter().all(is_idle)) {
+            return Ok(None);
+        }
+        let Ok(rest) = bind_host(stages, taken.end..stages.len(), registry, policy, Direction::Encode) else { continue };
+        let on_device =
+            BoundSegment { provider: provider.name().to_owned(), placement: provider.placement(), stages: taken, segment: bound.segment };
+        return Ok(Some((on_device, rest)));
+    }
+    Ok(None)
 }
 
 fn bind_host(

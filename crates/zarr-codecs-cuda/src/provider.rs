@@ -62,7 +62,7 @@ impl CodecProvider for KernelProvider {
         if consumed == 0 || cfg!(target_endian = "big") {
             return Ok(None);
         }
-        let segment = KernelSegment::new(Arc::clone(&self.engine), recipe);
+        let segment = KernelSegment::new(Arc::clone(&self.engine), recipe, direction);
         Ok(Some(Bound { consumed, segment: Segment::Device(Arc::new(segment)) }))
     }
 }

@@ -21,6 +21,7 @@ const TABLE_GAPS: u64 = 256;
 pub(crate) struct KernelSegment {
     engine: Arc<dyn Engine>,
     recipe: Arc<Recipe>,
+    direction: Direction,
 }
 
 /// A chunk's place: the box of its elements, and how the kernels see it.
@@ -41,8 +42,8 @@ struct Places<'a> {
 }
 
 impl KernelSegment {
-    pub(crate) fn new(engine: Arc<dyn Engine>, recipe: Recipe) -> Self {
-        Self { engine, recipe: Arc::new(recipe) }
+    pub(crate) fn new(engine: Arc<dyn Engine>, recipe: Recipe, direction: Direction) -> Self {
+        Self { engine, recipe: Arc::new(recipe), direction }
     }
 
     /// Temporary memory besides that of frames and what they decode to.
@@ -62,16 +63,16 @@ impl KernelSegment {
     }
 
     /// Checks the boxes of a batch, and looks at them as the kernels do.
-    fn places<'a>(&self, slots: &'a [DeviceSlot], direction: Direction, context: &DeviceContext<'_>) -> Result<Places<'a>, CodecError> {
+    fn places<'a>(&self, slots: &'a [DeviceSlot], context: &DeviceContext<'_>) -> Result<Places<'a>, CodecError> {
         let recipe = &*self.recipe;
-        let (packed_item, box_item) = recipe.item_sizes(direction);
+        let (packed_item, box_item) = recipe.item_sizes(self.direction);
         let mut units = None;
         let (mut places, mut copies) = (Vec::with_capacity(slots.len()), Vec::new());
         for slot in slots {
             slot.decoded.layout.check_within(slot.decoded.buffer.len())?;
             let region = self.with_axes(&slot.decoded)?;
             let layout = &region.layout;
-            let unit = recipe.units(layout.item_size, direction);
+            let unit = recipe.units(layout.item_size, self.direction);
             if *units.get_or_insert(unit) != unit {
                 return Err(CodecError::parameter("device", "elements of different sizes in one batch"));
             }
@@ -127,6 +128,13 @@ impl KernelSegment {
         Ok(Cow::Owned(Region::new(region.buffer.clone(), Layout { offset: layout.offset, ..chunk })?))
     }
 
+    fn check_direction(&self, direction: Direction) -> Result<(), CodecError> {
+        if self.direction == direction {
+            return Ok(());
+        }
+        Err(CodecError::unsupported("device", "this segment was bound for the other direction"))
+    }
+
     fn check_budget(&self, needed: u64, context: &DeviceContext<'_>) -> Result<(), CodecError> {
         if needed > context.scratch_budget {
             let message = format!("{needed} bytes of temporary memory, of a budget of {}", context.scratch_budget);
@@ -153,7 +161,15 @@ impl KernelSegment {
             None => None,
         };
         let event = context.queue.record()?;
-        Ok(Ticket::new(KernelCompletion { event, recipe: Arc::clone(&self.recipe), slots, known, zstd, statuses }))
+        Ok(Ticket::new(KernelCompletion {
+            event,
+            recipe: Arc::clone(&self.recipe),
+            direction: self.direction,
+            slots,
+            known,
+            zstd,
+            statuses,
+        }))
     }
 }
 
@@ -195,12 +211,13 @@ fn unwrap(encoded: &Buffer, checksums: &[Checksum], batches: &mut [crc32c::Batch
 impl DeviceSegment for KernelSegment {
     fn decode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
         let (engine, recipe) = (&*self.engine, &*self.recipe);
+        self.check_direction(Direction::Decode)?;
         if slots.is_empty() {
             return self.ticket(Vec::new(), None, None, 0, context);
         }
         let mut used = self.table_len(slots.len());
         self.check_budget(used, context)?;
-        let Places { places, units, copies } = self.places(slots, Direction::Decode, context)?;
+        let Places { places, units, copies } = self.places(slots, context)?;
 
         // Where frames decode to: in place, where nothing is left to do.
         let (around, within) = (recipe.outer.len() * crc32c::LEN, recipe.inner.len() * crc32c::LEN);
@@ -306,11 +323,12 @@ impl DeviceSegment for KernelSegment {
 
     fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
         let (engine, recipe) = (&*self.engine, &*self.recipe);
+        self.check_direction(Direction::Encode)?;
         if slots.is_empty() {
             return self.ticket(Vec::new(), None, None, 0, context);
         }
         self.check_budget(self.table_len(slots.len()), context)?;
-        let Places { places, units, copies } = self.places(slots, Direction::Encode, context)?;
+        let Places { places, units, copies } = self.places(slots, context)?;
         let around = recipe.outer.len() * crc32c::LEN;
         let mut outer: Vec<_> = recipe.outer.iter().map(|checksum| crc32c::Batch::new(checksum.step)).collect();
         let (mut boxes, mut cleared) = (elements::Batch::default(), elements::Batch::default());
@@ -366,6 +384,7 @@ struct Known {
 struct KernelCompletion {
     event: Event,
     recipe: Arc<Recipe>,
+    direction: Direction,
     slots: usize,
     known: Vec<Known>,
     /// Statuses of frames, and those of all else.
@@ -389,7 +408,11 @@ impl KernelCompletion {
             ELEMENTS_CHECKSUM => "the checksum is not that of the data",
             _ => "failed for an unknown reason",
         };
-        Err(CodecError::format(self.name(status >> 8), words))
+        let kind = match self.direction {
+            Direction::Decode => CodecErrorKind::Format,
+            Direction::Encode => CodecErrorKind::Parameter,
+        };
+        Err(CodecError::new(kind, self.name(status >> 8), words))
     }
 }
 

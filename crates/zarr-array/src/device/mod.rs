@@ -20,6 +20,7 @@ use crate::{Array, ArrayError, ReadSet, Selection};
 
 mod batch;
 mod decode;
+mod encode;
 mod fetch;
 mod filling;
 mod observe;
@@ -27,6 +28,8 @@ mod pipeline;
 mod ring;
 mod scatter;
 
+pub(crate) use encode::Prepared;
+use encode::prepare;
 pub use observe::{Observer, Stage};
 use pipeline::{Host, Pipeline};
 
@@ -287,24 +290,25 @@ impl Array {
         Ok(plan)
     }
 
-    /// Writes elements that lie on a device, in C order over the selection, without gaps. Bytes are downloaded in pieces of the staging size (at least a
-    /// row of chunks each) and encoded on the host; memory that the host shares is encoded from where it is.
+    /// Writes elements that lie on a device, in C order over the selection, without gaps, in pieces of the staging size (at least a row of chunks each). Of
+    /// chunks that are written whole, the device encodes what its codecs take from the array's side, as [`Array::explain`] says; bytes are downloaded once
+    /// for each piece, and the host encodes the rest. Memory that the host shares is read from where it is.
     ///
     /// # Errors
     /// As [`Array::write`]; when the device fails.
     pub fn write_from_device(&self, selection: &Selection, source: &Buffer, target: &DeviceTarget) -> Result<(), ArrayError> {
         let resolved = self.check_source(selection, source)?;
-        if source.is_host_visible() {
-            source.wait()?;
-            let bytes = source.host_read()?;
-            return self.write_resolved(&resolved, &bytes);
-        }
         let mut start = 0;
-        for piece in self.pieces(&resolved, target.staging)? {
-            let len = self.resolved_plan(&piece)?.output_layout()?.span()?.len();
-            let staging = download(&source.slice(start..start + len)?, target)?;
-            staging.wait()?;
-            self.write_resolved(&piece, &staging.host_read()?)?;
+        for piece in self.pieces_from(&resolved, source, target)? {
+            let plan = self.resolved_plan(&piece)?;
+            let len = plan.output_layout()?.span()?.len();
+            match self.fetch_piece(&plan, &source.slice(start..start + len)?, target)? {
+                Piece::Prepared(chunks) => self.write_plan(plan, Data::Prepared(&chunks), || OwnedData::Prepared(Arc::clone(&chunks)))?,
+                Piece::Elements(elements) => {
+                    let bytes = elements.host_read()?;
+                    self.write_plan(plan, Data::Fixed(&bytes), || OwnedData::Fixed(bytes::Bytes::copy_from_slice(&bytes)))?;
+                }
+            }
             start += len;
         }
         Ok(())
@@ -318,19 +322,38 @@ impl Array {
         let resolved = self.check_source(selection, source)?;
         let mut start = 0;
         for piece in self.pieces(&resolved, target.staging)? {
-            let len = self.resolved_plan(&piece)?.output_layout()?.span()?.len();
-            let (part, target) = (source.slice(start..start + len)?, target.clone());
-            let download = move || -> Result<Vec<u8>, ArrayError> {
-                let staging = if part.is_host_visible() { part } else { download(&part, &target)? };
-                staging.wait()?;
-                Ok(staging.host_read()?.to_vec())
+            let plan = self.resolved_plan(&piece)?;
+            let len = plan.output_layout()?.span()?.len();
+            let (array, part, target) = (self.clone(), source.slice(start..start + len)?, target.clone());
+            let fetch = move || -> Result<(Plan, OwnedData), ArrayError> {
+                let data = match array.fetch_piece(&plan, &part, &target)? {
+                    Piece::Prepared(chunks) => OwnedData::Prepared(chunks),
+                    Piece::Elements(elements) => OwnedData::Fixed(elements.host_read()?.to_vec().into()),
+                };
+                Ok((plan, data))
             };
-            let bytes = self.options().pool.compute(download).await;
-            let bytes = bytes.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
-            self.write_owned(self.resolved_plan(&piece)?, OwnedData::Fixed(bytes.into())).await?;
+            let fetched = self.options().pool.compute(fetch).await;
+            let (plan, data) = fetched.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
+            self.write_owned(plan, data).await?;
             start += len;
         }
         Ok(())
+    }
+
+    /// The pieces in which elements are fetched: one, where the host reads them from where they are.
+    fn pieces_from(&self, resolved: &Resolved, source: &Buffer, target: &DeviceTarget) -> Result<Vec<Resolved>, ArrayError> {
+        let on_device = self.chunks.bound(&self.inner_chunk_shape()).is_ok_and(|bound| bound.chain.device_encode().is_some());
+        if source.is_host_visible() && !on_device { Ok(vec![resolved.clone()]) } else { self.pieces(resolved, target.staging) }
+    }
+
+    /// Brings what the host needs of a piece to where it reads it, and waits for it.
+    fn fetch_piece(&self, plan: &Plan, source: &Buffer, target: &DeviceTarget) -> Result<Piece, ArrayError> {
+        if let Some(chunks) = prepare(plan, source, self.empty().keep, target)? {
+            return Ok(Piece::Prepared(Arc::new(chunks)));
+        }
+        let elements = if source.is_host_visible() { source.clone() } else { download(source, target)? };
+        elements.wait()?;
+        Ok(Piece::Elements(elements))
     }
 
     /// Checks that a buffer is as long as a selection.
@@ -342,11 +365,10 @@ impl Array {
         selection.resolve(self.shape(), self.chunk_grid())
     }
 
-    fn write_resolved(&self, resolved: &Resolved, bytes: &[u8]) -> Result<(), ArrayError> {
-        let plan = self.resolved_plan(resolved)?;
+    fn write_plan(&self, plan: Plan, data: Data<'_>, owned: impl FnOnce() -> OwnedData) -> Result<(), ArrayError> {
         match &self.storage.0 {
-            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Fixed(bytes), self.empty(), &self.options().pool),
-            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Fixed(bytes::Bytes::copy_from_slice(bytes)))),
+            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, data, self.empty(), &self.options().pool),
+            AnyStore::Async(_) => block_on(self.write_owned(plan, owned())),
         }
     }
 
@@ -384,6 +406,14 @@ impl Array {
         push(from, to);
         Ok(pieces)
     }
+}
+
+/// What the host has of a piece of a write.
+enum Piece {
+    /// Chunks that the device encoded in part.
+    Prepared(Arc<Prepared>),
+    /// Elements.
+    Elements(Buffer),
 }
 
 /// Enqueues the copy of a buffer to staging memory.
