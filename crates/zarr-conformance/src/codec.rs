@@ -50,6 +50,7 @@ mod decoding;
 pub mod device;
 mod encoding;
 mod error_bound;
+mod fenced;
 mod mutants;
 pub mod pair;
 mod values;

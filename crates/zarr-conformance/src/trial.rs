@@ -10,13 +10,14 @@ use crate::samples::Random;
 pub struct Trial {
     seed: u64,
     time_limit: Duration,
+    guard_pages: bool,
     journal: Option<Arc<dyn Journal>>,
 }
 
 impl Default for Trial {
     /// Draws from 0, and gives each case two minutes: many times what a slow machine takes for one.
     fn default() -> Self {
-        Self { seed: 0, time_limit: Duration::from_secs(120), journal: None }
+        Self { seed: 0, time_limit: Duration::from_secs(120), guard_pages: false, journal: None }
     }
 }
 
@@ -50,6 +51,20 @@ impl Trial {
     pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
         self
+    }
+
+    /// Lets bad input of codecs on the host end where a page ends, with one behind it that cannot be read: who reads on takes the process down. For
+    /// those who run subjects in processes of their own. On Unix, with the feature `guard-pages`; elsewhere the input is an allocation of just its
+    /// size.
+    #[must_use]
+    pub fn with_guard_pages(mut self) -> Self {
+        self.guard_pages = true;
+        self
+    }
+
+    /// Whether [`Trial::with_guard_pages`] was asked for.
+    pub fn guard_pages(&self) -> bool {
+        self.guard_pages
     }
 
     /// What is drawn from.

@@ -3,7 +3,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use zarr_codec_api::{Representation, Target, VariableData};
 
 use super::bound::{Codec, chunks};
-use super::decoding::{WORK_SPACE, guarded, run};
+use super::decoding::{WORK_SPACE, between_canaries, run};
+use super::fenced::Fenced;
 use super::mutants::Kind;
 use super::{CodecCase, CodecSubject};
 use crate::suite::{Broken, Case, Trial, ensure};
@@ -11,7 +12,8 @@ use crate::suite::{Broken, Case, Trial, ensure};
 /// One law, with a case for each way in which bytes are bad.
 pub(super) fn cases() -> Vec<CodecCase> {
     const LAW: &str = "codec/decode/bad-input";
-    let says = "bytes that may be bad give no panic, no byte outside of their destination, and no memory for what they claim";
+    let says =
+        "bytes that may be bad give no panic, no read behind them, no byte outside of their destination, and no memory for what they claim";
     let of = |kind: Kind| {
         Case::of_law(LAW, format!("{LAW}/{}", kind.name()), says, move |subject: &(dyn CodecSubject + 'static), trial| {
             bad_input(subject, trial, kind)
@@ -25,15 +27,20 @@ fn bad_input(subject: &dyn CodecSubject, trial: &Trial, kind: Kind) -> Result<()
     let chunks = chunks(subject, &codec)?;
     let len = chunks.iter().map(|chunk| chunk.decoded.byte_len()).max().unwrap_or(0);
     let encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
+    // With nothing behind them, good ones may be bad, too.
+    for (index, bytes) in encoded.iter().enumerate() {
+        survives(trial, &codec, &format!("chunk {index}"), bytes, len)?;
+    }
     kind.of(&encoded, trial, 2 * subject.many()).iter().try_for_each(|mutant| survives(trial, &codec, &mutant.what, &mutant.bytes, len))
 }
 
 /// Decodes something that may be bad: whatever it says, it must not panic, write outside, or grow past its limit.
 fn survives(trial: &Trial, codec: &Codec, what: &str, encoded: &[u8], len: usize) -> Result<(), Broken> {
     trial.input(encoded);
+    let encoded = &*Fenced::new(encoded, trial);
     let attempt = catch_unwind(AssertUnwindSafe(|| -> Result<(), Broken> {
         if codec.exact.is_some() || matches!(codec.stage.decoded, Representation::Bytes(_)) {
-            let _ = guarded(codec, encoded, codec.exact.unwrap_or(len), 1)?;
+            let _ = between_canaries(codec, encoded, codec.exact.unwrap_or(len), 1)?;
         }
         match codec.stage.decoded {
             // What is refused may hold anything, but not take memory for what it claims.

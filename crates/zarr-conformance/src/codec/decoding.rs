@@ -28,15 +28,18 @@ pub(super) fn run(codec: &Codec, encoded: &[u8], target: Target<'_>) -> Result<(
 }
 
 /// Decodes between canaries, at an offset from an alignment of 16 on both sides. Gives what was decoded.
-pub(super) fn guarded(codec: &Codec, encoded: &[u8], len: usize, skew: usize) -> Result<Result<Vec<u8>, CodecError>, Broken> {
-    let mut memory = vec![CANARY_BYTE; CANARY + skew + len + CANARY];
-    let start = CANARY + skew;
-    // The encoded bytes have nothing behind them that could be read unnoticed by a sanitizer.
+fn guarded(codec: &Codec, encoded: &[u8], len: usize, skew: usize) -> Result<Result<Vec<u8>, CodecError>, Broken> {
     let mut shifted = Vec::with_capacity(skew + encoded.len());
     shifted.resize(skew, 0xFF);
     shifted.extend_from_slice(encoded);
-    let shifted = shifted.into_boxed_slice();
-    let status = run(codec, &shifted[skew..], Target::Exact(&mut memory[start..start + len]));
+    between_canaries(codec, &shifted[skew..], len, skew)
+}
+
+/// Decodes encoded bytes that stay where they are.
+pub(super) fn between_canaries(codec: &Codec, encoded: &[u8], len: usize, skew: usize) -> Result<Result<Vec<u8>, CodecError>, Broken> {
+    let mut memory = vec![CANARY_BYTE; CANARY + skew + len + CANARY];
+    let start = CANARY + skew;
+    let status = run(codec, encoded, Target::Exact(&mut memory[start..start + len]));
     let outside = memory[..start].iter().chain(&memory[start + len..]).position(|&byte| byte != CANARY_BYTE);
     ensure!(outside.is_none(), "a byte outside the destination of {len} bytes was written");
     Ok(status.map(|()| memory[start..start + len].to_vec()))

@@ -88,7 +88,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let diary = Arc::new(Diary::new(&journal(&job.folder)).context(|| "cannot write down inputs".to_owned())?);
     let table = subjects::all(device);
     // Who is late is ended from outside, and leaves no thread behind.
-    let trial = Trial::new(job.seed).with_time_limit(Duration::MAX).with_journal(Arc::clone(&diary) as Arc<dyn Journal>);
+    let trial = Trial::new(job.seed).with_time_limit(Duration::MAX).with_guard_pages().with_journal(Arc::clone(&diary) as Arc<dyn Journal>);
     for (number, wanted) in job.subjects.iter().enumerate() {
         let entry = table.iter().find(|entry| entry.name == wanted.name);
         let entry = entry.ok_or_else(|| Failure::usage(format!("there is no subject `{}`", wanted.name)))?;

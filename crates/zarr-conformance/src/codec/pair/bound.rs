@@ -7,8 +7,9 @@ use zarr_codec_api::{
 use super::{PairSubject, Side};
 use crate::codec::bound::{Room, source};
 use crate::codec::device::{Padded, Runner};
+use crate::codec::fenced::Fenced;
 use crate::samples::Sample;
-use crate::suite::{Broken, ensure};
+use crate::suite::{Broken, Trial, ensure};
 
 /// What one implementation says of some bytes: what they decode to, if it accepts them.
 pub(super) type Verdict = Option<Sample>;
@@ -113,14 +114,15 @@ impl<'a> Implementation<'a> {
     }
 
     /// Decodes a batch.
-    pub(super) fn decode(&self, encoded: &[&[u8]]) -> Result<Vec<Verdict>, Broken> {
+    pub(super) fn decode(&self, encoded: &[&[u8]], trial: &Trial) -> Result<Vec<Verdict>, Broken> {
         match &self.decoder {
             Decoder::Host(segment) => {
                 let mut rooms: Vec<Room> = encoded.iter().map(|_| Room::of(&self.decoded, self.most)).collect::<Result<_, _>>()?;
+                let encoded: Vec<Fenced> = encoded.iter().map(|bytes| Fenced::new(bytes, trial)).collect();
                 let mut slots: Vec<DecodeSlot<'_>> = rooms
                     .iter_mut()
-                    .zip(encoded)
-                    .map(|(room, &encoded)| DecodeSlot { encoded, decoded: room.target(), status: Ok(()) })
+                    .zip(&encoded)
+                    .map(|(room, encoded)| DecodeSlot { encoded, decoded: room.target(), status: Ok(()) })
                     .collect();
                 segment.decode(&mut slots, &mut Scratch::new());
                 let good: Vec<bool> = slots.iter().map(|slot| slot.status.is_ok()).collect();

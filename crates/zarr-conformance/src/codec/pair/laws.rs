@@ -37,7 +37,7 @@ fn encoded(subject: &dyn PairSubject, reference: &Implementation<'_>) -> Result<
     Ok(all)
 }
 
-fn who(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+fn who(subject: &dyn PairSubject, trial: &Trial) -> Result<(), Broken> {
     let both = Implementation::both(subject)?;
     ensure!(
         both[0].name() != both[1].name() || both[0].side.placement() != both[1].side.placement(),
@@ -49,7 +49,7 @@ fn who(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
     for implementation in &both {
         for bytes in &encoded {
             let before = implementation.side.work_done();
-            implementation.decode(&[bytes])?;
+            implementation.decode(&[bytes], trial)?;
             let after = implementation.side.work_done();
             ensure!(before.is_none() || after > before, "a chunk was decoded by somebody else than {}", implementation.name());
         }
@@ -57,7 +57,7 @@ fn who(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
     Ok(())
 }
 
-fn exchange(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
+fn exchange(subject: &dyn PairSubject, trial: &Trial) -> Result<(), Broken> {
     let both = Implementation::both(subject)?;
     for encoder in both.iter().filter(|implementation| implementation.encodes()) {
         for (index, sample) in subject.samples()?.iter().enumerate() {
@@ -65,7 +65,7 @@ fn exchange(subject: &dyn PairSubject, _: &Trial) -> Result<(), Broken> {
             let mut first: Option<Sample> = None;
             for decoder in &both {
                 let what = format!("sample {index}, encoded by {}, decoded by {}", encoder.name(), decoder.name());
-                let decoded = decoder.decode(&[&encoded])?.pop().flatten();
+                let decoded = decoder.decode(&[&encoded], trial)?.pop().flatten();
                 let decoded = decoded.ok_or_else(|| Broken::Failed(format!("{what}: refused")))?;
                 ensure!(subject.is_lossy() || decoded == *sample, "{what}: {}", difference(&decoded, sample));
                 let first = first.get_or_insert_with(|| decoded.clone());
@@ -128,7 +128,7 @@ fn verdicts(subject: &dyn PairSubject, trial: &Trial, kind: Kind) -> Result<(), 
     for batch in mutants.chunks(subject.many().max(1)) {
         let bytes: Vec<&[u8]> = batch.iter().map(|mutant| mutant.bytes.as_slice()).collect();
         trial.batch(&bytes);
-        let (first, second) = (both[0].decode(&bytes)?, both[1].decode(&bytes)?);
+        let (first, second) = (both[0].decode(&bytes, trial)?, both[1].decode(&bytes, trial)?);
         for ((mutant, first), second) in batch.iter().zip(first).zip(second) {
             let (what, head) = (&mutant.what, &mutant.bytes[..mutant.bytes.len().min(64)]);
             let (reference, other) = (both[0].name(), both[1].name());

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode> {
     })?;
     let watch = Arc::new(Watch { wanted: input, met: AtomicUsize::new(0), last: Mutex::default() });
     print(&format!("{} on {} ({})\n  law:    {}\n", case.id(), entry.name, suite.subject(), case.says()))?;
-    let outcome = case.run(&Trial::new(args.seed).with_journal(Arc::clone(&watch) as Arc<dyn Journal>));
+    let outcome = case.run(&Trial::new(args.seed).with_guard_pages().with_journal(Arc::clone(&watch) as Arc<dyn Journal>));
     if watch.wanted.is_some() {
         print(&format!("  input:  met {} times\n", watch.met.load(Ordering::Relaxed)))?;
     }
