@@ -78,8 +78,10 @@ fn export(methods: &Methods, state: &Arc<State>, wanted: &Wanted) -> Result<(Exp
     let export = export.read_only(wanted.read_only).copied(wanted.copied).on_release(move |buffer| {
         release(&state.live, maker);
         if shares {
+            // One at a time: several threads may give tensors of one buffer back.
+            let mut shared = state.shared.lock().unwrap();
             buffer.host_write().unwrap().fill(0);
-            state.shared.lock().unwrap().take();
+            shared.take();
         }
     });
     Ok((export, wanted))
