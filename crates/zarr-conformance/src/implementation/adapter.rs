@@ -126,7 +126,7 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError::Variable`].
     pub fn program(&self) -> Result<Program, AdapterError> {
-        let here = self.path.parent().unwrap_or(Path::new(".")).to_string_lossy();
+        let here = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_string_lossy();
         let mut command = Vec::new();
         for word in &self.file.program {
             command.push(self.expand(&word.replace("{here}", &here))?);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::laws::Written;
-use super::{Implementation, ImplementationUnderTest};
+use super::laws::{Written, not_written};
+use super::{Implementation, ImplementationUnderTest, Trouble};
 use crate::suite::{Broken, Case, Subject, Suite};
 
 /// A writer, and all who read what it writes.
@@ -12,7 +12,7 @@ pub struct Exchange {
     writer: ImplementationUnderTest,
     readers: Vec<ImplementationUnderTest>,
     /// By the index of the vector: readers share what was written, or why nothing was.
-    written: Mutex<BTreeMap<usize, Arc<Result<Written, Broken>>>>,
+    written: Mutex<BTreeMap<usize, Arc<Result<Written, Trouble>>>>,
 }
 
 impl Exchange {
@@ -21,7 +21,7 @@ impl Exchange {
         Self { writer, readers: readers.into_iter().collect(), written: Mutex::default() }
     }
 
-    fn written(&self, at: usize) -> Arc<Result<Written, Broken>> {
+    fn written(&self, at: usize) -> Arc<Result<Written, Trouble>> {
         let known = self.written.lock().unwrap_or_else(PoisonError::into_inner).get(&at).cloned();
         known.unwrap_or_else(|| {
             let made = Arc::new(Written::by(self.writer.implementation(), &self.writer.vectors[at]));
@@ -30,11 +30,11 @@ impl Exchange {
         })
     }
 
-    fn holds(&self, at: usize, reader: &dyn Implementation) -> Result<(), Broken> {
+    fn holds(&self, at: usize, id: &str, reader: &dyn Implementation) -> Result<(), Broken> {
+        let vector = &self.writer.vectors[at];
         match &*self.written(at) {
-            Ok(written) => written.is_read_by(reader, &self.writer.vectors[at]),
-            Err(Broken::Failed(message)) => Err(Broken::Failed(message.clone())),
-            Err(Broken::Unsupported(message)) => Err(Broken::Unsupported(message.clone())),
+            Ok(written) => written.is_read_by(reader, vector),
+            Err(trouble) => not_written(&self.writer, id, vector, trouble),
         }
     }
 
@@ -45,8 +45,9 @@ impl Exchange {
                 if !reader.declares(&format!("read/{}", vector.id)) {
                     let id = format!("exchange/{}/{}", vector.id, reader.name());
                     let says = "what is written is read by every other implementation, bit for bit";
+                    let this = id.clone();
                     out.push(Case::of_law("exchange", id, says, move |subject: &Self, _| {
-                        subject.holds(at, subject.readers[who].implementation())
+                        subject.holds(at, &this, subject.readers[who].implementation())
                     }));
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{ImplementationUnderTest, ReadJob, Trouble, WriteJob};
+use super::{Implementation, ImplementationUnderTest, ReadJob, Trouble, WriteJob};
 use crate::suite::{Broken, Case, Trial, ensure, ensure_same};
 use crate::vectors::{Vector, Verdict, part, split};
 
@@ -133,29 +133,40 @@ fn boxes(shape: &[u64], trial: &Trial) -> [Vec<Range<u64>>; 2] {
 }
 
 fn writes(subject: &ImplementationUnderTest, vector: &Vector) -> Result<(), Broken> {
-    let folder = Written::by(&*subject.implementation, vector).map_err(|broken| explain(vector, broken))?;
-    folder.is_read_by(&*subject.reference, vector)
+    match Written::by(&*subject.implementation, vector) {
+        Ok(written) => written.is_read_by(&*subject.reference, vector),
+        Err(trouble) => not_written(subject, &format!("write/{}", vector.id), vector, &trouble),
+    }
+}
+
+/// What need not be read need not be written.
+pub(super) fn not_written(subject: &ImplementationUnderTest, id: &str, vector: &Vector, trouble: &Trouble) -> Result<(), Broken> {
+    match trouble {
+        Trouble::Refused(_) if vector.verdict == Verdict::May && !subject.declares(id) => Ok(()),
+        trouble => Err(explain(vector, trouble.clone().into())),
+    }
 }
 
 /// A store that an implementation wrote; it goes when this goes.
 pub(super) struct Written(tempfile::TempDir);
 
 impl Written {
-    pub(super) fn by(writer: &dyn super::Implementation, vector: &Vector) -> Result<Self, Broken> {
-        let failed = |message: String| Broken::Failed(message);
-        let folder = tempfile::tempdir().map_err(|error| failed(format!("no folder to write into: {error}")))?;
-        let metadata = vector.metadata().map_err(|error| failed(error.to_string()))?;
+    pub(super) fn by(writer: &dyn Implementation, vector: &Vector) -> Result<Self, Trouble> {
+        let folder = tempfile::tempdir().map_err(|error| Trouble::Broke(format!("no folder to write into: {error}")))?;
+        let metadata = vector.metadata().map_err(|error| Trouble::Broke(error.to_string()))?;
         let (shape, element, data) = (&vector.shape[..], vector.element, expected(vector));
         writer.write(&WriteJob { store: &folder.path().join("store"), metadata: &metadata, shape, element, data })?;
         Ok(Self(folder))
     }
 
-    pub(super) fn is_read_by(&self, reader: &dyn super::Implementation, vector: &Vector) -> Result<(), Broken> {
+    pub(super) fn is_read_by(&self, reader: &dyn Implementation, vector: &Vector) -> Result<(), Broken> {
         let store = self.0.path().join("store");
         let name = reader.name();
         ensure!(store.is_dir(), "wrote nothing");
-        let found = reader.read(&ReadJob { store: &store, node: "", part: None });
-        let found = found.map_err(|trouble| Broken::Failed(format!("what was written {name} {trouble}")))?;
-        ensure_same(&format!("what {name} reads"), &found, expected(vector)).map_err(|broken| explain(vector, broken))
+        match reader.read(&ReadJob { store: &store, node: "", part: None }) {
+            Ok(found) => ensure_same(&format!("what {name} reads"), &found, expected(vector)).map_err(|broken| explain(vector, broken)),
+            Err(Trouble::Refused(_)) if vector.verdict == Verdict::May => Ok(()),
+            Err(trouble) => Err(Broken::Failed(format!("what was written {name} {trouble}"))),
+        }
     }
 }

@@ -92,6 +92,21 @@ def choices():
                 yield f"keys/{layout[:2]}-{key}-{shape}", {"layout": layout, "key": key, "shape": shape}, "core 3.1, Chunk key encoding; version 2, dimension_separator"
 
 
+# Spellings of one implementation or another that no specification has.
+UNSPECIFIED = {
+    "numcodecs, VLenArray; zarr-python 2": lambda case: case["dtype"] == "varray_int32",
+    "no specification: tensorstore's and ml_dtypes' names in version 2": lambda case: DTYPES[case["dtype"]].kind == "ml" and case["layout"].startswith("v2"),
+    "not registered: tensorstore's name": lambda case: case["dtype"] == "float8_e4m3fn",
+    "no specification: zarr-python's name for core's r*": lambda case: case["dtype"] == "raw_bytes",
+    "no specification: zarr-python spells fill values of bytes in base64": lambda case: case["dtype"] == "bytes" and case["layout"].startswith("v2"),
+}
+
+
+def unspecified(case):
+    """What is known of a spelling that no specification has, or `None`."""
+    return next((why for why, fits in UNSPECIFIED.items() if fits(case["levels"])), None)
+
+
 def found():
     """(id, case document, expected bytes, citation), each with its name once."""
     seen = set()
