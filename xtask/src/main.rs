@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod api;
 mod bench_peers;
+mod conformance_peers;
 mod deps;
 mod fuzz;
 mod gpu_bundle;
@@ -23,6 +24,8 @@ tasks:
   bench-peers [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--record] [--runs FILE]
                                 measure reading and writing beside zarrs and tensorstore
   api [--check]                 list the public items of the contract crates in ci/api, or compare
+  conformance-peers [--environment] [--record]
+                                hold zarr-python, tensorstore and zarrs to the conformance vectors
   fuzz [--seconds N] [--target T] [--seeds]
                                 fuzz every target, or one, for N seconds each; or make the seeds anew
   kernels [NAME..] [--check] [--force] [--arch sm_NN] [--resources]
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
             _ => Err(USAGE.into()),
         },
         "bench-peers" => bench_peers::run(&workspace_root(), rest),
+        "conformance-peers" => conformance_peers::run(&workspace_root(), rest),
         "fuzz" => fuzz::run(&workspace_root(), rest),
         "kernels" => kernels::run(&workspace_root(), rest),
         "gpu-bundle" if rest.is_empty() => gpu_bundle::run(&workspace_root()),

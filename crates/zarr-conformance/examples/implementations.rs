@@ -46,7 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             outcomes.insert(case.id().to_owned(), json!({"outcome": outcome, "message": message}));
         }
         let [passed, failed, unsupported] = counts;
-        println!("{name} ({identity}): {passed} passed, {failed} failed, {unsupported} unsupported, {:.0} s", start.elapsed().as_secs_f64());
+        println!(
+            "{name} ({identity}): {passed} passed, {failed} failed, {unsupported} unsupported, {:.0} s",
+            start.elapsed().as_secs_f64()
+        );
         let reasons = adapter.as_ref().map(|adapter| {
             let declared = vectors.iter().filter_map(|vector| Some((vector.id.as_str(), adapter.reason(&vector.id)?)));
             declared.collect::<BTreeMap<_, _>>()

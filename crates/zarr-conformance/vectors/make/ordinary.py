@@ -17,7 +17,8 @@ levels.SHAPES.update(
         "uneven": ((7, 9), (4, 4)),
         "uneven-1d": ((11,), (4,)),
         "uneven-3d": ((5, 3, 6), (2, 2, 4)),
-        "long": ((256,), (64,)),
+        # Long enough that compressors compress.
+        "long": ((1100,), (512,)),
         "one-chunk": ((6, 8), (6, 8)),
         "0-d": ((), ()),
         "zero-size": ((0, 7), (3, 4)),
@@ -47,7 +48,7 @@ BASE = {
 TYPE_CITES = {
     "numeric": "core 3.1, Core data types; version 2, Data type encoding",
     "raw": "core 3.1, Core data types: r*; version 2, Data type encoding: V",
-    "ml": "zarr-extensions, data-types; ml_dtypes",
+    "ml": "zarr-extensions, data-types; OCP Microscaling Formats 1.0; ml_dtypes",
     "text": "zarr-extensions, data-types; version 2, Data type encoding: S, U",
     "time": "zarr-extensions, data-types/numpy.datetime64, numpy.timedelta64; version 2, Data type encoding: M, m",
     "struct": "zarr-extensions, data-types/struct; version 2, Data type encoding: structured types",
