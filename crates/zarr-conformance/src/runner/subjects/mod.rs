@@ -4,6 +4,7 @@
 
 mod codecs;
 mod devices;
+mod implementations;
 mod kernels;
 mod trouble;
 mod types;
@@ -92,6 +93,7 @@ pub(crate) fn all(device: Device) -> Vec<Entry> {
         entries.extend(codecs::entries());
         entries.extend(kernels::on_host());
         entries.extend(devices::on_host());
+        entries.extend(implementations::entries());
     }
     if let Some(ordinal) = device.cuda() {
         entries.extend(devices::on_cuda(ordinal));
@@ -133,7 +135,7 @@ mod tests {
         for entry in all(Device::Cpu) {
             let suite = match entry.build() {
                 Ok(suite) => suite,
-                Err(Unbuilt::NotTaken(_)) => continue,
+                Err(Unbuilt::NotTaken(_) | Unbuilt::Absent(_)) => continue,
                 Err(error) => panic!("{}: {error:?}", entry.name),
             };
             let ids: BTreeSet<&str> = suite.cases().iter().map(crate::SuiteCase::id).collect();
