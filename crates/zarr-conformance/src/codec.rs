@@ -40,6 +40,9 @@
 //! codec::assert_conforms(provider, Extension::new("example.flip"), Representation::Bytes(ByteLen::Exact(1000)));
 //! ```
 //!
+//! What a subject says of itself is checked: that it is [`deterministic`](CodecUnderTest::deterministic), how far it is
+//! [`lossy`](CodecUnderTest::lossy_within), that it does its own [work](CodecUnderTest::counting). What it does not say is not asked for.
+//!
 //! Codecs on a device are held against a reference on the host: see [`device`]. Two implementations of one codec are held against each other:
 //! see [`pair`]. Chunks of every data type and shape come from [`representations`](crate::representations).
 

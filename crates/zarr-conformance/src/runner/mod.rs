@@ -6,9 +6,9 @@
 //! zarr-conformance run --subject cpu/zstd      # some of it
 //! ```
 //!
-//! Each subject runs in a process of its own ([`worker`]): one that crashes or hangs fails one case, and takes nothing else down ([`supervisor`]).
-//! [`subjects`] is the list of what is tested; a line there adds some. [`results`] is what came of a run, and what the JSON report holds;
-//! [`report`] makes the other forms of it.
+//! Each subject runs in a process of its own (`worker`): one that crashes or hangs fails one case, and takes nothing else down (`supervisor`).
+//! `subjects` is the list of what is tested; a line there adds some. `results` is what came of a run, and what the JSON report holds;
+//! `report` makes the other forms of it.
 //!
 //! The feature `runner` brings this module, and with it every codec and store. Libraries that test themselves go without: `default-features = false`.
 
