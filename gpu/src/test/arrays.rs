@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use zarr_array::{Array, ArrayBuilder, ArrayError, DeviceTarget, Options, ReadSet, Selection, Tensor};
+use zarr_array::{Array, ArrayBuilder, ArrayError, AxisSelection, DeviceTarget, Options, ReadSet, Selection, Tensor};
 use zarr_buffer_api::Buffer;
 use zarr_codec_api::Policy;
 use zarr_meta::{ChunkGrid, DataType, FillValue, GridAxis};
@@ -314,7 +314,11 @@ fn write(subject: &Subject) -> TestResult {
         if divided && !array.explain().contains("writing from") {
             return Err(format!("{name}: the device encodes nothing: {}", array.explain()).into());
         }
-        for selection in [Selection::all(), Selection::parse("::-1, :, :", 3)?, Selection::parse("1:13, 2, 3:65:2", 3)?, Selection::all()] {
+        let rows = [4, 5, 6, 7, 0, 1, 2, 3, 12, 8, 9, 10, 11];
+        let listed = Selection::axes([AxisSelection::List(rows.to_vec()), (..).into(), (..).into()]);
+        for selection in
+            [Selection::all(), listed, Selection::parse("::-1, :, :", 3)?, Selection::parse("1:13, 2, 3:65:2", 3)?, Selection::all()]
+        {
             let part = on_cpu.read(&selection)?.as_bytes().map_or(0, <[u8]>::len);
             let source = subject.device.allocate(part, &*target.queue)?;
             target.queue.copy(&Buffer::from_vec(data[..part].to_vec()), &source)?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use zarr_buffer_api::{Buffer, Layout, Region};
+use zarr_buffer_api::{AxisTiles, Buffer, Layout, Region};
 use zarr_codec_api::{CodecError, DeviceContext, DeviceSegment, DeviceSlot, Segment, Ticket};
 
 use super::DeviceTarget;
@@ -44,27 +44,35 @@ struct Batch<'a> {
     target: &'a DeviceTarget,
     source: &'a Buffer,
     source_layout: Layout,
+    tiles: Vec<AxisTiles>,
     bound: Arc<BoundChunk>,
 }
 
 /// Encodes the chunks of a plan on the device, as far as its codecs go, and waits until the host has what came out. `None` where the device has no part
-/// in it, or not all chunks are written whole: then the host encodes.
+/// in it, or not all chunks are written whole from one box of the source: then the host encodes.
 ///
 /// # Errors
 /// The first chunk that cannot be encoded; when the device fails.
 pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceTarget) -> Result<Option<Prepared>, ArrayError> {
-    let nodes = innermost(plan)?;
-    let Some(first) = nodes.first() else { return Ok(None) };
-    let bound = plan.bound(first)?;
+    let tiles = plan.tiles();
+    let are_boxes = tiles.iter().all(|axis| matches!(axis, AxisTiles::Ranges(_)));
+    if plan.chunk_count() == 0 || !are_boxes {
+        return Ok(None);
+    }
+    // Whether there is anything for the device to do, before chunks are looked at one by one.
+    let (chunk, cells) = plan.cut.chunk(0);
+    let first = ChunkNode { key: plan.keys.key(&chunk)?, chunk: chunk.into(), cells };
+    let bound = plan.bound(&first)?;
     let Some(Segment::Device(segment)) = bound.chain.device_encode().map(|on_device| on_device.segment.clone()) else { return Ok(None) };
+    let nodes = innermost(plan)?;
     for node in &nodes {
         let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if is_written_in_order(leaf));
         if !is_whole || !Arc::ptr_eq(&plan.bound(node)?, &bound) {
             return Ok(None);
         }
     }
-    let Some(len) = encoded_len(&bound).map_err(|error| plan.error(first, error))? else { return Ok(None) };
-    let batch = Batch { plan, target, source, source_layout: plan.output_layout()?, bound };
+    let Some(len) = encoded_len(&bound).map_err(|error| plan.error(&first, error))? else { return Ok(None) };
+    let batch = Batch { plan, target, source, source_layout: plan.output_layout()?, tiles, bound };
     batch.run(&*segment, &nodes, len, keep).map(Some)
 }
 
@@ -170,7 +178,7 @@ impl Batch<'_> {
 
     /// Where the elements of a chunk lie in the source, for each axis of the array.
     fn place(&self, leaf: &Leaf<'_>) -> Result<Region, ArrayError> {
-        let Gather { offset, steps } = place(leaf, &self.plan.tiles(), &self.source_layout);
+        let Gather { offset, steps } = place(leaf, &self.tiles, &self.source_layout);
         let stride = |step: &Step| match step {
             Step::Stride(stride) => Ok(*stride),
             Step::List(_) => Err(ArrayError::parameter("a chunk that is scattered over the source")),
