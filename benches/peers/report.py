@@ -1,4 +1,7 @@
-"""From runs to a table, with what is asked of each line and whether it holds."""
+"""From runs to a table, with what is asked of each line and whether it holds.
+
+report.py RUNS..
+"""
 
 import collections
 import json
@@ -109,7 +112,7 @@ def report(lines):
     rng = np.random.default_rng(11)
     order = sorted(grouped, key=lambda key: (MODES.index(key[0]), list(VARIANTS).index(key[1])))
     results = [line_of(variant, mode, grouped[mode, variant], about["processors"], rng) for mode, variant in order]
-    return render(about, results, copies), {"about": about, "results": results, "copies": copies}
+    return render(about, results, copies)
 
 
 def short(results):
@@ -209,14 +212,5 @@ def table_row(row, judged):
     return "| " + " | ".join(cells) + " |"
 
 
-def write(folder, text, record):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "peers.md").write_text(text)
-    (folder / "peers.json").write_text(json.dumps(record) + "\n")
-
-
 if __name__ == "__main__":
-    text, record = report([json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines()])
-    print(text)
-    if len(sys.argv) > 2:
-        write(pathlib.Path(sys.argv[2]), text, record)
+    print("\n".join(report([json.loads(line) for line in pathlib.Path(runs).read_text().splitlines()]) for runs in sys.argv[1:]), end="")
