@@ -3,12 +3,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
-use zarr_buffer_cuda::{CudaDevice, devices, testing};
+use zarr_buffer_cuda::{CudaDevice, CudaDeviceOptions, devices, testing};
 use zarr_conformance::Outcome;
 use zarr_conformance::device::{DeviceUnderTest, cases};
+
+/// Bytes that the device of the laws may give.
+const LIMIT: u64 = 256 << 20;
 
 fn main() -> ExitCode {
     testing::answer_as_child();
@@ -38,7 +40,16 @@ fn main() -> ExitCode {
     };
     println!("on {:?}", device.info());
     let mut failed = 0;
-    let subject = DeviceUnderTest::new(Arc::<CudaDevice>::clone(&device));
+    let mut limit = CudaDeviceOptions::default();
+    limit.memory_limit = Some(LIMIT);
+    let limited = CudaDevice::with_options(0, limit);
+    let subject = match limited {
+        Ok(limited) => DeviceUnderTest::new(limited).with_memory_limit(LIMIT),
+        Err(error) => {
+            println!("test gpu ... FAILED: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     for law in laws {
         let start = Instant::now();
         let outcome = match law.run(&subject, &zarr_conformance::Trial::default()) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use zarr_buffer_api::{Device, HostDevice};
-use zarr_buffer_cuda::CudaDevice;
+use zarr_buffer_cuda::{CudaDevice, CudaDeviceOptions};
 use zarr_codecs_cuda::{KernelProvider, cuda_provider};
 use zarr_codecs_cuda_host::{HostOptions, host_provider};
 use zarr_conformance::Outcome;
@@ -46,6 +46,9 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     small: bool,
 }
+
+/// Bytes that the device of the laws may give.
+const LIMIT: u64 = 256 << 20;
 
 /// A device and the codecs on it.
 #[derive(Clone)]
@@ -126,7 +129,10 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
     println!("on {:?}", device.info());
     let subject = Subject { provider: cuda_provider(&device)?, device: Arc::clone(&device) as Arc<dyn Device>, small };
     let mut tests = Vec::new();
-    let laws = Arc::new(DeviceUnderTest::new(Arc::clone(&device) as Arc<dyn Device>));
+    let mut limit = CudaDeviceOptions::default();
+    limit.memory_limit = Some(LIMIT);
+    let limited = CudaDevice::with_options(ordinal, limit)?;
+    let laws = Arc::new(DeviceUnderTest::new(limited).with_memory_limit(LIMIT));
     for case in cases() {
         let laws = Arc::clone(&laws);
         tests

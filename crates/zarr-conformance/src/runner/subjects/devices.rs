@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use zarr_buffer_api::{Device, HostDevice};
-use zarr_buffer_cuda::CudaDevice;
+use zarr_buffer_api::HostDevice;
+use zarr_buffer_cuda::{CudaDevice, CudaDeviceOptions};
 
 use super::{Entry, Unbuilt};
 use crate::device::DeviceUnderTest;
@@ -20,26 +20,40 @@ pub(super) fn schedules() -> [(&'static str, Schedule); 4] {
     ]
 }
 
+/// Bytes that a toy may give.
+const TOY_LIMIT: u64 = 64 << 20;
+
 pub(super) fn options(schedule: Schedule) -> ToyOptions {
-    ToyOptions { schedule, memory_limit: Some(64 << 20), ..ToyOptions::default() }
+    ToyOptions { schedule, memory_limit: Some(TOY_LIMIT), ..ToyOptions::default() }
 }
 
 pub(super) fn on_host() -> Vec<Entry> {
     let mut entries = vec![Entry::new("device/host", || Ok(DeviceUnderTest::new(Arc::new(HostDevice))))];
     for (label, schedule) in schedules() {
         entries.push(Entry::new(format!("device/toy-opaque/{label}"), move || {
-            Ok(DeviceUnderTest::new(OpaqueDevice::with_options(0, options(schedule))))
+            Ok(DeviceUnderTest::new(OpaqueDevice::with_options(0, options(schedule))).with_memory_limit(TOY_LIMIT))
         }));
         entries.push(Entry::new(format!("device/toy-unified/{label}"), move || {
-            Ok(DeviceUnderTest::new(UnifiedDevice::with_options(0, options(schedule))))
+            Ok(DeviceUnderTest::new(UnifiedDevice::with_options(0, options(schedule))).with_memory_limit(TOY_LIMIT))
         }));
     }
     entries
 }
 
 pub(super) fn on_cuda(ordinal: i32) -> Vec<Entry> {
-    vec![Entry::new("device/cuda", move || Ok(DeviceUnderTest::new(cuda(ordinal)? as Arc<dyn Device>))).in_lane("cuda")]
+    let limited = move || {
+        // Says what is missing, where there is no device.
+        cuda(ordinal)?;
+        let mut limit = CudaDeviceOptions::default();
+        limit.memory_limit = Some(LIMIT);
+        let device = CudaDevice::with_options(ordinal, limit).map_err(|error| Unbuilt::Absent(error.to_string()))?;
+        Ok(DeviceUnderTest::new(device).with_memory_limit(LIMIT))
+    };
+    vec![Entry::new("device/cuda", limited).in_lane("cuda")]
 }
+
+/// Bytes that a device with a memory limit may give.
+const LIMIT: u64 = 256 << 20;
 
 /// The CUDA device, opened once in a process.
 pub(super) fn cuda(ordinal: i32) -> Result<Arc<CudaDevice>, Unbuilt> {
