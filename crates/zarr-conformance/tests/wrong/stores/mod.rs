@@ -70,7 +70,7 @@ impl Notes {
 
     /// Waits until something holds, which may change as things are noted; not for ever.
     pub(crate) fn wait_until(&self, holds: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + Duration::from_secs(4);
         let mut state = self.state.lock().unwrap();
         while !holds() && Instant::now() < deadline {
             state = self.changed.wait_timeout(state, Duration::from_millis(50)).unwrap().0;

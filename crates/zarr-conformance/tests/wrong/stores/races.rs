@@ -1,5 +1,7 @@
 //! Stores that several callers at once, or futures that are dropped, bring out of step. None of it is luck: whoever could be disturbed waits until it is.
 
+use std::cell::RefCell;
+
 use zarr_store_api::{Bytes, ReadableStore, StoreError, StoreErrorKind, StoreKey, WritableStore};
 
 use super::{Right, Wrong, failure, wrong, wrong_async};
@@ -34,10 +36,13 @@ pub(crate) fn table() -> Vec<Wrong> {
                 notes.values.lock().unwrap().insert(cursor.clone(), key.to_string().into());
                 notes.advance();
                 if is_first(right) {
-                    let now = notes.values.lock().unwrap()[&cursor].clone();
-                    notes.wait_until(|| notes.values.lock().unwrap()[&cursor] != now);
-                    let moved = notes.values.lock().unwrap()[&cursor].clone();
-                    return right.get(&String::from_utf8_lossy(&moved).parse()?, range);
+                    let at = || notes.values.lock().unwrap()[&cursor].clone();
+                    let moved = RefCell::new(at());
+                    notes.wait_until(|| {
+                        moved.replace(at());
+                        *moved.borrow() != key.as_str()
+                    });
+                    return right.get(&String::from_utf8_lossy(&moved.borrow()).parse()?, range);
                 }
                 right.get(key, range)
             };
