@@ -85,7 +85,7 @@ for step in $steps; do
         step decode "$gpu" decode
         ;;
     bench)
-        step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl"
+        step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl" --timeline "$results/timeline.json"
         ;;
     *)
         echo "run.sh: there is no step $step"
