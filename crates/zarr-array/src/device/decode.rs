@@ -131,6 +131,11 @@ fn stored_layout(bound: &BoundChunk) -> Result<Layout, ArrayError> {
 fn enqueue_chain(chain: &Chain, slots: Vec<DeviceSlot>, target: &DeviceTarget) -> Result<Vec<Ticket>, CodecError> {
     let context = DeviceContext { device: &*target.device, queue: &*target.queue, scratch_budget: target.scratch };
     let segments: Vec<_> = chain.segments().iter().filter(|bound| matches!(bound.segment, Segment::Device(_))).collect();
+    if let [bound] = segments.as_slice()
+        && let Segment::Device(segment) = &bound.segment
+    {
+        return Ok(vec![segment.decode(&slots, &context)?]);
+    }
     let mut tickets = Vec::with_capacity(segments.len());
     let mut inputs: Vec<Buffer> = slots.iter().map(|slot| slot.encoded.clone()).collect();
     for (index, bound) in segments.iter().enumerate() {
