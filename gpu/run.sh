@@ -2,7 +2,7 @@
 # Runs everything on a machine with a GPU and its driver:
 #   sh run.sh [RESULTS]     logs and figures go to the folder RESULTS (results)
 #   STEPS="test bench" sh run.sh
-# The steps: devices test suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
+# The steps: devices test conformance suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
 # FUZZ_FRAMES: frames to fuzz with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
 # SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
 set -u
@@ -11,7 +11,7 @@ results=${1:-results}
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 gpu=$here/zarr-gpu
-steps=${STEPS:-devices test suite memcheck racecheck fuzz decode bench}
+steps=${STEPS:-devices test conformance suite memcheck racecheck fuzz decode bench}
 seconds=${SANITIZE_SECONDS:-240}
 summary=$results/summary.txt
 : >"$summary"
@@ -71,6 +71,10 @@ for step in $steps; do
         ;;
     test)
         step test "$gpu" test
+        ;;
+    conformance)
+        step conformance "$gpu" conformance run --device cuda --json "$results/conformance.json" --junit "$results/conformance.xml" \
+            --html "$results/conformance.html" --save "$results/conformance-failures"
         ;;
     suite)
         step suite "$gpu" suite --engine cuda

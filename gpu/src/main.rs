@@ -34,6 +34,8 @@ enum Command {
     Decode(decode::DecodeArgs),
     Fuzz(fuzz::FuzzArgs),
     Suite(zstd_cases::SuiteArgs),
+    /// Run the conformance suite; `run --device cuda` runs it on the device
+    Conformance(zarr_conformance::runner::Cli),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Suite(args) => zstd_cases::suite(&args),
+        Command::Conformance(cli) => zarr_conformance::runner::run(cli, &["conformance"]),
     }
 }
 

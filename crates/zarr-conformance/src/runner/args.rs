@@ -93,6 +93,9 @@ pub(crate) struct RunArgs {
     /// Write the results as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Write the results as a page for the browser, in one file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Show which implementation passes with which codec and data type

@@ -1,5 +1,6 @@
 //! The program: what its commands say, and that nothing a subject does takes it down.
 
+mod browser;
 mod commands;
 mod isolation;
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::runner::args::{Choice, RunArgs, Running};
 use crate::runner::failure::{Context as _, Failure, Result, print};
-use crate::runner::report::{junit, text};
+use crate::runner::report::{html, junit, text};
 use crate::runner::results::{Machine, Results, SCHEMA, SubjectResult, Summary};
 use crate::runner::subjects;
 use crate::runner::supervisor::{Assigned, Supervisor};
@@ -24,6 +24,9 @@ pub(crate) fn run(args: &RunArgs, prefix: &[&str]) -> Result<ExitCode> {
     }
     if let Some(path) = &args.junit {
         write(path, &junit::render(&results))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::render(&results)?)?;
     }
     print(&if to_stdout { json()? + "\n" } else { text::render(&results) })?;
     Ok(if results.summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,4 +1,5 @@
 //! Forms of the results.
 
+pub(crate) mod html;
 pub(crate) mod junit;
 pub(crate) mod text;

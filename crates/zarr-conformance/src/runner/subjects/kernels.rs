@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use zarr_buffer_api::{Device, HostDevice};
-use zarr_codec_api::{CodecProvider, Direction, Registry};
+use zarr_codec_api::{ArrayRepresentation, CodecProvider, Direction, Registry, Representation};
 use zarr_codecs_cuda::cuda_provider;
 use zarr_codecs_cuda_host::{HostOptions, host_provider};
+use zarr_meta::Extension;
 
 use super::devices::{cuda, options, schedules};
 use super::types::{COMPLEX, FLOATS, INTEGERS, TIMES, array, codec, data_type, numpy};
 use super::{Entry, Unbuilt};
 use crate::codec::device::{DeviceCodecSubject as _, DeviceCodecUnderTest};
+use crate::codec::pair::{PairUnderTest, Side};
 use crate::runner::results::Place;
 use crate::toy::{OpaqueDevice, UnifiedDevice};
 
@@ -99,6 +101,7 @@ type Make = Arc<dyn Fn() -> Result<(Arc<dyn Device>, Arc<dyn CodecProvider>), Un
 pub(super) fn on_host() -> Vec<Entry> {
     let kernels: Make = Arc::new(|| Ok((Arc::new(HostDevice), Arc::new(host_provider(HostOptions::default())))));
     let mut entries = chains("cuda-host", &[6, 10, 11], CHAINS, &kernels);
+    entries.extend(pairs("cuda-host", &[5, 7], &kernels));
     let of_toys = CHAINS.iter().filter(|chain| ["bytes", "zstd-checksum"].contains(&chain.name));
     for chain in of_toys {
         for (label, schedule) in schedules() {
@@ -125,7 +128,29 @@ pub(super) fn on_cuda(ordinal: i32) -> Vec<Entry> {
         let provider = cuda_provider(&device)?;
         Ok((device as Arc<dyn Device>, Arc::new(provider)))
     });
-    chains("cuda", &[12, 50, 101], CHAINS, &kernels).into_iter().map(|entry| entry.in_lane("cuda")).collect()
+    let (chains, pairs) = (chains("cuda", &[12, 50, 101], CHAINS, &kernels), pairs("cuda", &[15, 17], &kernels));
+    chains.into_iter().chain(pairs).map(|entry| entry.in_lane("cuda")).collect()
+}
+
+/// The device beside the CPU as two implementations of one chain: what either encodes, verdicts on bytes that may be bad.
+fn pairs(implementation: &'static str, shape: &'static [u64], make: &Make) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for chain in CHAINS.iter().filter(|chain| !chain.codecs.contains("transpose")) {
+        for type_name in chain.types.iter().copied().flatten().copied().filter(|name| ["int16", "float32"].contains(name)) {
+            let make = Arc::clone(make);
+            let place = Place::new(format!("cpu & {implementation}"), chain.name, type_name);
+            let build = move || -> Result<PairUnderTest, Unbuilt> {
+                let (taken, codecs) = taken(chain, type_name, shape, &make)?;
+                let Taken { device, provider, decoded, .. } = taken;
+                let (cpu, device) = (Side::on_host(Arc::new(zarr_codecs_cpu::provider())), Side::on_device(provider, device));
+                let lossy = ["bitround", "scale", "cast_value"].iter().any(|word| chain.codecs.contains(word));
+                let pair = PairUnderTest::new(cpu, device, codecs, Representation::Array(decoded)).with_many(20);
+                Ok(if lossy { pair.lossy() } else { pair })
+            };
+            entries.push(Entry::new(format!("pair/cpu-{implementation}/{}/{type_name}", chain.name), build).at(place));
+        }
+    }
+    entries
 }
 
 fn chains(implementation: &'static str, shape: &'static [u64], chains: &'static [Chain], make: &Make) -> Vec<Entry> {
@@ -138,23 +163,34 @@ fn chains(implementation: &'static str, shape: &'static [u64], chains: &'static 
 fn entry(implementation: &str, label: &str, chain: &'static Chain, type_name: &'static str, shape: &'static [u64], make: &Make) -> Entry {
     let make = Arc::clone(make);
     let place = Place::new(implementation, chain.name, type_name);
-    let build = move || -> Result<DeviceCodecUnderTest, Unbuilt> {
-        let data_type = data_type(type_name)?;
-        let size = data_type.fixed_size().unwrap_or(1).to_string();
-        let text = chain.codecs.replace("{size}", &size).replace("{dtype}", numpy(type_name));
-        let json = zarr_meta::Json::parse(text.as_bytes())?;
-        let codecs = json.as_array().into_iter().flatten().map(|one| codec(&one.to_text())).collect::<Result<Vec<_>, _>>()?;
-        let (device, provider) = make()?;
-        let reference = Registry::new().with(zarr_codecs_cpu::provider());
-        let subject = DeviceCodecUnderTest::new(device, Arc::clone(&provider), &reference, &codecs, array(data_type, shape))?;
-        let stages = subject.reference().stages();
-        match provider.bind(stages, Direction::Decode)? {
-            Some(bound) if bound.consumed == stages.len() => Ok(subject),
-            bound => {
-                let consumed = bound.map_or(0, |bound| bound.consumed);
-                Err(Unbuilt::NotTaken(format!("takes {consumed} of {} codecs of the chain; the rest is the host's", stages.len())))
-            }
-        }
-    };
+    let build = move || taken(chain, type_name, shape, &make).map(|(taken, _)| taken.subject);
     Entry::new(format!("{implementation}/{}{label}/{type_name}", chain.name), build).at(place)
+}
+
+/// A chain that a device takes whole.
+struct Taken {
+    subject: DeviceCodecUnderTest,
+    device: Arc<dyn Device>,
+    provider: Arc<dyn CodecProvider>,
+    decoded: ArrayRepresentation,
+}
+
+fn taken(chain: &Chain, type_name: &str, shape: &[u64], make: &Make) -> Result<(Taken, Vec<Extension>), Unbuilt> {
+    let data_type = data_type(type_name)?;
+    let size = data_type.fixed_size().unwrap_or(1).to_string();
+    let text = chain.codecs.replace("{size}", &size).replace("{dtype}", numpy(type_name));
+    let json = zarr_meta::Json::parse(text.as_bytes())?;
+    let codecs = json.as_array().into_iter().flatten().map(|one| codec(&one.to_text())).collect::<Result<Vec<_>, _>>()?;
+    let (device, provider) = make()?;
+    let reference = Registry::new().with(zarr_codecs_cpu::provider());
+    let decoded = array(data_type, shape);
+    let subject = DeviceCodecUnderTest::new(Arc::clone(&device), Arc::clone(&provider), &reference, &codecs, decoded.clone())?;
+    let stages = subject.reference().stages();
+    match provider.bind(stages, Direction::Decode)? {
+        Some(bound) if bound.consumed == stages.len() => Ok((Taken { subject, device, provider, decoded }, codecs)),
+        bound => {
+            let consumed = bound.map_or(0, |bound| bound.consumed);
+            Err(Unbuilt::NotTaken(format!("takes {consumed} of {} codecs of the chain; the rest is the host's", stages.len())))
+        }
+    }
 }

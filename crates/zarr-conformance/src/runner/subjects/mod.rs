@@ -6,6 +6,8 @@ mod codecs;
 mod devices;
 mod implementations;
 mod kernels;
+mod pairs;
+mod stores;
 mod trouble;
 mod types;
 
@@ -91,8 +93,10 @@ pub(crate) fn all(device: Device) -> Vec<Entry> {
     let mut entries = Vec::new();
     if !device.only_cuda() {
         entries.extend(codecs::entries());
+        entries.extend(pairs::entries());
         entries.extend(kernels::on_host());
         entries.extend(devices::on_host());
+        entries.extend(stores::entries());
         entries.extend(implementations::entries());
     }
     if let Some(ordinal) = device.cuda() {
