@@ -18,7 +18,7 @@ pub(crate) fn render(results: &Results) -> Result<String> {
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + json.len());
     // One pass, so that nothing in the data is taken for a mark.
     let mut rest = PAGE;
-    for (mark, content) in [("/*style*/", STYLE), ("\"results\"", &json), ("/*script*/", SCRIPT)] {
+    for (mark, content) in [("/*style*/", STYLE), ("/*results*/", &json), ("/*script*/", SCRIPT)] {
         let Some((before, after)) = rest.split_once(mark) else { continue };
         page.push_str(before);
         page.push_str(content);

@@ -165,7 +165,7 @@ function cell(list, place, unit) {
 
 function matrix() {
   const placed = cases.filter((one) => one.place);
-  const names = (key, list) => [...new Set(list.map((one) => one.place[key]))].sort();
+  const names = (key, list) => [...new Set(list.map((one) => one.place[key]))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const one = at("implementation").value;
   const here = one ? placed.filter(({ place }) => place.implementation === one) : placed;
   const across = one ? "data_type" : "implementation";
@@ -176,7 +176,7 @@ function matrix() {
     byCell.set(key, [...(byCell.get(key) ?? []), entry]);
   }
   const unit = one ? () => "" : (entry) => entry.place.data_type;
-  const rows = names("codec", here).map((codec) => make("tr", {}, make("th", { scope: "row", class: "mono" }, codec),
+  const rows = names("codec", here).map((codec) => make("tr", {}, make("th", { scope: "row", class: "mono", title: codec }, codec),
     ...columns.map((column) => {
       const place = one ? { implementation: one, codec, data_type: column } : { implementation: column, codec };
       return cell(byCell.get(`${codec}\n${column}`) ?? [], place, unit);
