@@ -143,7 +143,7 @@ impl Supervisor {
                     subject.result.about = about;
                     subject.cases = cases;
                 }
-                Event::Absent { reason, on_this_machine: true } if self.require_gpu => {
+                Event::Absent { reason, device: true } if self.require_gpu => {
                     self.broken(subject, format!("{reason}; ZARR_REQUIRE_GPU=1 makes that a failure"));
                 }
                 Event::Absent { reason, .. } => subject.result.skipped = Some(reason),

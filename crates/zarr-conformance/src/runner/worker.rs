@@ -46,8 +46,8 @@ pub(crate) struct Wanted {
 pub(crate) enum Event {
     /// The next subject: what it calls itself, and all its cases that the filters leave.
     Subject { about: String, cases: Vec<CaseInfo> },
-    /// The next subject cannot be had: on this machine, or anywhere.
-    Absent { reason: String, on_this_machine: bool },
+    /// The next subject cannot be had; for want of a device or for another reason.
+    Absent { reason: String, device: bool },
     /// The next subject should be there, and is not.
     Unbuilt { reason: String },
     /// The case begins.
@@ -94,13 +94,13 @@ pub(crate) fn run() -> Result<ExitCode> {
         let entry = entry.ok_or_else(|| Failure::usage(format!("there is no subject `{}`", wanted.name)))?;
         let suite = match entry.build() {
             Ok(suite) => suite,
-            Err(Unbuilt::Absent(reason)) => {
-                tell(&Event::Absent { reason, on_this_machine: true })?;
+            Err(Unbuilt::NoDevice(reason)) => {
+                tell(&Event::Absent { reason, device: true })?;
                 tell(&Event::Over)?;
                 continue;
             }
-            Err(Unbuilt::NotTaken(reason)) => {
-                tell(&Event::Absent { reason, on_this_machine: false })?;
+            Err(Unbuilt::Absent(reason) | Unbuilt::NotTaken(reason)) => {
+                tell(&Event::Absent { reason, device: false })?;
                 tell(&Event::Over)?;
                 continue;
             }

@@ -42,7 +42,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode> {
                 let cases = cases.map(|case| ListedCase { id: case.id().into(), law: case.law().into(), says: case.says().into() });
                 (suite.subject(), None, cases.collect())
             }
-            Err(Unbuilt::Absent(reason) | Unbuilt::NotTaken(reason) | Unbuilt::Broken(reason)) => (String::new(), Some(reason), Vec::new()),
+            Err(Unbuilt::NoDevice(reason) | Unbuilt::Absent(reason) | Unbuilt::NotTaken(reason) | Unbuilt::Broken(reason)) => {
+                (String::new(), Some(reason), Vec::new())
+            }
         };
         listed.push(Listed { name: entry.name, about, place: entry.place, absent, cases });
     }

@@ -15,7 +15,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode> {
         Failure::usage(format!("there is no subject `{}`", args.subject)).hint("`list` shows all; --device decides which there are")
     })?;
     let suite = entry.build().map_err(|error| match error {
-        Unbuilt::Absent(reason) | Unbuilt::NotTaken(reason) | Unbuilt::Broken(reason) => {
+        Unbuilt::NoDevice(reason) | Unbuilt::Absent(reason) | Unbuilt::NotTaken(reason) | Unbuilt::Broken(reason) => {
             Failure::new(format!("`{}` cannot be had: {reason}", args.subject))
         }
     })?;

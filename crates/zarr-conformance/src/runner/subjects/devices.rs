@@ -60,5 +60,5 @@ pub(super) fn cuda(ordinal: i32) -> Result<Arc<CudaDevice>, Unbuilt> {
     static OPENED: Mutex<BTreeMap<i32, Result<Arc<CudaDevice>, String>>> = Mutex::new(BTreeMap::new());
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     let device = opened.entry(ordinal).or_insert_with(|| CudaDevice::new(ordinal).map_err(|error| error.to_string()));
-    device.clone().map_err(|error| Unbuilt::Absent(format!("no CUDA device {ordinal}: {error}")))
+    device.clone().map_err(|error| Unbuilt::NoDevice(format!("no CUDA device {ordinal}: {error}")))
 }

@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::types::{COMPLEX, FLOATS, INTEGERS, TIMES, numpy};
 use super::{Entry, Unbuilt};
 use crate::implementation::{Adapter, AdapterError, Exchange, ImplementationUnderTest, ours};
+use crate::runner::results::Place;
 use crate::vectors::{self, Vector};
 
 /// The environment variable with the paths of more adapters, separated as in `PATH`.
@@ -16,11 +18,13 @@ const ADAPTERS_VARIABLE: &str = "ZARR_CONFORMANCE_ADAPTERS";
 const OURS: [&str; 3] = ["zarr-python", "tensorstore", "zarrs"];
 
 pub(super) fn entries() -> Vec<Entry> {
-    let mut entries = vec![Entry::new("implementation/zarr", reference)];
+    let mut entries = vec![Entry::new("implementation/zarr", reference).at_by_case(|id| place("zarr", id))];
     let adapters = adapters();
     for path in &adapters {
         let path = path.clone();
-        entries.push(Entry::new(format!("implementation/{}", name(&path)), move || adapted(&path)));
+        let own = name(&path);
+        let entry = Entry::new(format!("implementation/{own}"), move || adapted(&path));
+        entries.push(entry.at_by_case(move |id| place(&own, id)));
     }
     entries.push(exchange("zarr".into(), reference, &adapters));
     for path in &adapters {
@@ -85,6 +89,35 @@ fn adapted(path: &Path) -> Result<ImplementationUnderTest, Unbuilt> {
     })?;
     subject.implementation().identity()?;
     Ok(subject)
+}
+
+/// Where a case of an implementation stands in the matrix: with the data type of its vector, and the last codec that is there besides `bytes`.
+/// Those of exchanges stand nowhere, as they are about two.
+fn place(implementation: &str, case: &str) -> Option<Place> {
+    let (_, vector) = case.split_once('/')?;
+    let vectors = all_vectors().ok()?;
+    let metadata = vectors.iter().find(|one| one.id == vector)?.metadata().ok()?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).ok()?;
+    let word = |value: &serde_json::Value, key: &str| value.as_str().or(value[key].as_str()).map(str::to_owned);
+    if metadata["zarr_format"] == 3 {
+        let codecs = metadata["codecs"].as_array()?.iter().filter_map(|codec| word(codec, "name"));
+        let codec = codecs.filter(|name| name != "bytes").last().unwrap_or_else(|| "bytes".to_owned());
+        return Some(Place::new(implementation, codec, word(&metadata["data_type"], "name")?));
+    }
+    let filter = || metadata["filters"].as_array().and_then(|filters| filters.last()).and_then(|filter| word(filter, "id"));
+    let codec = match word(&metadata["compressor"], "id").or_else(filter) {
+        None => "bytes".to_owned(),
+        Some(id) if ["blosc", "gzip", "zstd"].contains(&id.as_str()) => id,
+        Some(id) => format!("numcodecs.{id}"),
+    };
+    let data_type = metadata["dtype"].as_str().map_or("struct", of_numpy);
+    Some(Place::new(implementation, codec, data_type))
+}
+
+/// The data type that numpy calls so, whatever its byte order; the same word where there is none.
+fn of_numpy(dtype: &str) -> &str {
+    let same = |name: &&&str| numpy(name).get(1..).is_some_and(|word| !word.is_empty() && dtype.get(1..) == Some(word));
+    [INTEGERS, FLOATS, COMPLEX, TIMES, &["bool"]].into_iter().flatten().find(same).copied().unwrap_or(dtype)
 }
 
 /// The vectors, read once in a process.

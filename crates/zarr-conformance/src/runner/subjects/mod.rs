@@ -25,13 +25,15 @@ pub(crate) struct Entry {
     pub(crate) place: Option<Place>,
     /// Those of one lane share a process, one after the other: what they need is dear to set up.
     pub(crate) lane: Option<&'static str>,
-    place_of_case: fn(&str) -> Option<Place>,
+    place_of_case: Box<dyn Fn(&str) -> Option<Place> + Send + Sync>,
     build: Box<dyn Fn() -> Result<Suite, Unbuilt> + Send + Sync>,
 }
 
 /// Why there is no suite.
 #[derive(Debug)]
 pub(crate) enum Unbuilt {
+    /// The machine has no such device. Counts as skipped, unless devices are required.
+    NoDevice(String),
     /// The machine has no such thing. Counts as skipped.
     Absent(String),
     /// The implementation does not take it, and says so. Counts as skipped, too.
@@ -49,7 +51,13 @@ impl<E: Display> From<E> for Unbuilt {
 impl Entry {
     /// A subject without a place in the matrix.
     pub(crate) fn new<S: Into<Suite>>(name: impl Into<String>, build: impl Fn() -> Result<S, Unbuilt> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), place: None, lane: None, place_of_case: |_| None, build: Box::new(move || build().map(Into::into)) }
+        Self {
+            name: name.into(),
+            place: None,
+            lane: None,
+            place_of_case: Box::new(|_| None),
+            build: Box::new(move || build().map(Into::into)),
+        }
     }
 
     /// Says where all its cases stand in the matrix.
@@ -68,9 +76,8 @@ impl Entry {
 
     /// Says where a case stands in the matrix, by its id, for subjects whose cases stand in several places.
     #[must_use]
-    #[expect(dead_code, reason = "for subjects that are whole implementations")]
-    pub(crate) fn at_by_case(mut self, place_of_case: fn(&str) -> Option<Place>) -> Self {
-        self.place_of_case = place_of_case;
+    pub(crate) fn at_by_case(mut self, place_of_case: impl Fn(&str) -> Option<Place> + Send + Sync + 'static) -> Self {
+        self.place_of_case = Box::new(place_of_case);
         self
     }
 

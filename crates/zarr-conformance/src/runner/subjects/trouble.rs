@@ -73,7 +73,7 @@ pub(super) fn entries() -> Vec<Entry> {
                 }),
             ]))
         }),
-        Entry::new("trouble/absent", || Err::<Suite, _>(Unbuilt::Absent("there is none here".into()))),
+        Entry::new("trouble/absent", || Err::<Suite, _>(Unbuilt::NoDevice("there is none here".into()))),
         Entry::new("trouble/broken", || Err::<Suite, _>(Unbuilt::Broken("cannot be made".into()))),
         Entry::new("trouble/aborts-in-building", || -> Result<Suite, Unbuilt> { std::process::abort() }),
         Entry::new("trouble/dies-after-its-cases", || {
