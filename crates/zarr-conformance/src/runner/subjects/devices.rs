@@ -46,7 +46,7 @@ pub(super) fn on_cuda(ordinal: i32) -> Vec<Entry> {
         cuda(ordinal)?;
         let mut limit = CudaDeviceOptions::default();
         limit.memory_limit = Some(LIMIT);
-        let device = CudaDevice::with_options(ordinal, limit).map_err(|error| Unbuilt::Absent(error.to_string()))?;
+        let device = CudaDevice::with_options(ordinal, limit)?;
         Ok(DeviceUnderTest::new(device).with_memory_limit(LIMIT))
     };
     vec![Entry::new("device/cuda", limited).in_lane("cuda")]
