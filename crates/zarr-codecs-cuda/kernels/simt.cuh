@@ -28,6 +28,7 @@ typedef int64_t i64;
 #define DEVICE_MEMBER __device__ __forceinline__
 #define CONSTANT static __constant__ const
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define KERNEL(name, params, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const params p)
 
 DEVICE u32 thread_index() { return threadIdx.x; }
@@ -72,6 +73,12 @@ DEVICE u32 shift_left(u32 value, u32 by) { return __funnelshift_lc(0, value, by)
 DEVICE u32 shift_right(u32 value, u32 by) { return __funnelshift_rc(value, 0, by); }
 // The 32 bits of `high` and `low` that start `by` bits, 0 to 32, behind the highest.
 DEVICE u32 funnel_left(u32 high, u32 low, u32 by) { return __funnelshift_lc(low, high, by); }
+// The same by the lower 5 bits of `by`, whatever is above them: one instruction.
+DEVICE u32 funnel_left_wrap(u32 high, u32 low, u32 by) { return __funnelshift_l(low, high, by); }
+// The 32 bits of `high` and `low` that end as many bits above the lowest as the lower 5 bits of `by` say.
+DEVICE u32 funnel_right_wrap(u32 high, u32 low, u32 by) { return __funnelshift_r(low, high, by); }
+// `sum` and the bytes of `a`, each times that of `weights`; all of them signed.
+DEVICE i32 dot_bytes(u32 a, u32 weights, i32 sum) { return __dp4a((i32)a, (i32)weights, sum); }
 
 DEVICE u32 count_ones(u32 value) { return __popc(value); }
 // The number of the highest bit; `value` is not 0.
@@ -104,6 +111,7 @@ DEVICE void store16(u8* at, const Bytes16& value) { *(uint4*)at = make_uint4(val
 #define DEVICE_MEMBER inline
 #define CONSTANT static const
 #define UNROLL
+#define ROLLED
 #define KERNEL(name, params, threads, blocks)                                                                                              \
     static void name##_thread(const params& p);                                                                                            \
     extern "C" void name(const void* p) {                                                                                                  \
@@ -193,6 +201,12 @@ DEVICE u64 load_constant(const u64* at) { return *at; }
 DEVICE u32 shift_left(u32 value, u32 by) { return (u32)((u64)value << by); }
 DEVICE u32 shift_right(u32 value, u32 by) { return (u32)((u64)value >> by); }
 DEVICE u32 funnel_left(u32 high, u32 low, u32 by) { return (u32)(((u64)high << 32 | low) >> (32 - by)); }
+DEVICE u32 funnel_left_wrap(u32 high, u32 low, u32 by) { return funnel_left(high, low, by & 31); }
+DEVICE u32 funnel_right_wrap(u32 high, u32 low, u32 by) { return (u32)(((u64)high << 32 | low) >> (by & 31)); }
+DEVICE i32 dot_bytes(u32 a, u32 weights, i32 sum) {
+    for (u32 byte = 0; byte < 4; byte++) sum += (i32)(signed char)(a >> 8 * byte) * (i32)(signed char)(weights >> 8 * byte);
+    return sum;
+}
 
 DEVICE u32 count_ones(u32 value) { return (u32)__builtin_popcount(value); }
 DEVICE u32 highest_bit(u32 value) { return 31 - (u32)__builtin_clz(value); }

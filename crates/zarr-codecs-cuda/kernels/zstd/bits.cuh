@@ -9,15 +9,16 @@
 
 constexpr u32 PIECE = 16;
 constexpr u32 PIECES = 16;
-// The piece at the start of the ring is there at its end once more, so that what is looked at at once lies in one run.
+// The piece at the end of the ring is there before its start once more, so that what is looked at at once lies in one run.
 constexpr u32 RING = PIECES * PIECE;
-constexpr u32 RING_ROOM = RING + PIECE;
+constexpr u32 RING_ROOM = PIECE + RING;
 // The most bits to consume from one call of `bits_fill` to the next: with the 16 bytes that are looked at, what was asked for at the call before.
-constexpr u32 FILL_BITS = 768;
+constexpr u32 FILL_BITS = 832;
 
 struct BitReader {
+    // Behind the piece that is there twice.
     u8* ring;
-    // The stream, and the address that positions count from: `start` down to a multiple of PIECE.
+    // The stream, and the address that positions count from: `start` down to a multiple of RING.
     const u8* start;
     const u8* end;
     const u8* base;
@@ -44,16 +45,18 @@ DEVICE_CALL void bits_partial_piece(u8* to, const u8* start, const u8* end, cons
 DEVICE void bits_fill(BitReader& bits) {
     copies_wait();
     i32 want = (bits.position >> 7) - (i32)(PIECES - 1);
+    ROLLED
     while (bits.asked > want) {
         bits.asked--;
         const u8* at = bits.base + (i64)bits.asked * PIECE;
-        u8* to = bits.ring + ((size_t)at & (RING - PIECE));
+        u32 place = (u32)bits.asked % PIECES;
+        u8* to = bits.ring + place * PIECE;
         bool whole = bits.asked >= bits.first_whole && bits.asked < bits.end_whole;
         if (whole) copy_later(to, at);
         else bits_partial_piece(to, bits.start, bits.end, at);
-        if (to == bits.ring) {
-            if (whole) copy_later(to + RING, at);
-            else bits_partial_piece(to + RING, bits.start, bits.end, at);
+        if (place == PIECES - 1) {
+            if (whole) copy_later(bits.ring - PIECE, at);
+            else bits_partial_piece(bits.ring - PIECE, bits.start, bits.end, at);
         }
     }
 }
@@ -63,14 +66,14 @@ DEVICE void bits_fill(BitReader& bits) {
 DEVICE bool bits_open(BitReader& bits, const Input& in, u32 start, u32 end, u8* ring) {
     u32 last = in.byte(end - 1);
     if (last == 0) return false;
-    bits.ring = ring;
+    bits.ring = ring + PIECE;
     bits.start = in.data + start;
     bits.end = in.data + end;
-    u32 skew = (u32)(size_t)bits.start & (PIECE - 1);
+    u32 skew = (u32)(size_t)bits.start & (RING - 1);
     bits.base = bits.start - skew;
     bits.bottom = (i32)(8 * skew);
     bits.position = bits.bottom + (i32)((end - start - 1) * 8 + highest_bit(last));
-    bits.first_whole = skew == 0 ? 0 : 1;
+    bits.first_whole = (i32)((skew + PIECE - 1) / PIECE);
     bits.end_whole = (i32)((skew + (end - start)) / PIECE);
     bits.asked = (bits.position >> 7) + 1;
     bits_fill(bits);
@@ -86,11 +89,10 @@ struct Window {
     u32 first, second, third;
 };
 DEVICE Window bits_look(const BitReader& bits) {
-    u32 lowest = (u32)((size_t)bits.base & (RING - 1)) + ((u32)(bits.position >> 5) << 2) - 12;
-    const u32* words = (const u32*)(bits.ring + (lowest & (RING - 4)));
-    u32 c = words[0], b = words[1], a = words[2], above = words[3];
-    u32 by = 32 - ((u32)bits.position & 31);
-    return Window{funnel_left(above, a, by), funnel_left(a, b, by), funnel_left(b, c, by)};
+    u32 by = (u32)bits.position;
+    const u32* words = (const u32*)(bits.ring + (by >> 3 & (RING - 4)));
+    u32 above = words[0], a = words[-1], b = words[-2], c = words[-3];
+    return Window{funnel_right_wrap(above, a, by), funnel_right_wrap(a, b, by), funnel_right_wrap(b, c, by)};
 }
 
 // Consumes bits.

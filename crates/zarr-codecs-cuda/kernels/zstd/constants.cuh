@@ -15,7 +15,7 @@ constexpr u32 ZSTD_SERIAL_THREADS = 256;
 constexpr u32 ZSTD_CHECKSUM_THREADS = 32;
 constexpr u32 ZSTD_FINISH_THREADS = 256;
 
-// Bytes of output that one thread makes in a tile, and the step at which sequences can be found again without a search.
+// Bytes of output that one thread makes in a tile, and the step at which notes say where sequences are.
 constexpr u32 ZSTD_BYTES_PER_THREAD = 16;
 constexpr u32 ZSTD_TILE_STEP = 4096;
 
@@ -27,30 +27,32 @@ constexpr u32 ZSTD_BLOCK_SEQUENCES = 43690;
 constexpr u32 ZSTD_HEADER_SEQUENCES = 98047;
 // The most that a frame decodes to: an offset has 29 bits where sequences are staged.
 constexpr u32 ZSTD_CONTENT_MAX = 536870912;
+// The most that a chunk decodes to whose offsets have 23 bits, and whose literals wait at the end of its own output.
+constexpr u32 ZSTD_COMPACT_MAX = 8388608;
 
 // Blocks decoded by one warp at a time, at most.
 constexpr u32 ZSTD_LITERALS_BATCH = 8;
 constexpr u32 ZSTD_SEQUENCES_BATCH = 8;
 
 // Bytes of the structures of format.cuh.
-constexpr u32 ZSTD_SLOT_SIZE = 48;
+constexpr u32 ZSTD_SLOT_SIZE = 32;
 constexpr u32 ZSTD_STATE_SIZE = 64;
-constexpr u32 ZSTD_BLOCK_SIZE = 200;
-constexpr u32 ZSTD_PLAN_SIZE = 128;
-constexpr u32 ZSTD_WAVE_SIZE = 144;
+constexpr u32 ZSTD_BLOCK_SIZE = 128;
+constexpr u32 ZSTD_PLAN_SIZE = 104;
+constexpr u32 ZSTD_WAVE_SIZE = 520;
 
 // Bytes of shared memory.
 constexpr u32 ZSTD_PLAN_SHARED = 1024;
 constexpr u32 ZSTD_LITERALS_SHARED = 45568;
-constexpr u32 ZSTD_SEQUENCES_SHARED_FIXED = 1024;
-constexpr u32 ZSTD_SEQUENCES_SHARED_EACH = 5776;
+constexpr u32 ZSTD_SEQUENCES_SHARED_FIXED = 640;
+constexpr u32 ZSTD_SEQUENCES_SHARED_EACH = 5472;
 constexpr u32 ZSTD_SERIAL_SHARED = 49152;
 
 // Waves: parts of a batch that share the arena one after the other.
 constexpr u32 ZSTD_MAX_WAVES = 8;
 
 // Classes of blocks by the work that they are.
-constexpr u32 ZSTD_CLASSES = 8;
+constexpr u32 ZSTD_CLASSES = 32;
 
 // What became of a slot. Each has its words in codecs/zstd.rs.
 constexpr u32 ZSTD_GOOD = 0;

@@ -105,16 +105,16 @@ struct Lenient {
     // Decodes one code, or two where they fit the table and `room` is for more than one. Gives how many.
     DEVICE_MEMBER u32 step(i32& left, u32 room, u8* out) const {
         u32 window = look(left);
-        u32 entry = table[window >> (11 - log)], first = entry >> 8;
-        u32 next = table[(window << first & 0x7ff) >> (11 - log)], second = next >> 8;
-        *out = (u8)entry;
+        u32 entry = table[window >> (11 - log)], first = code_len(entry);
+        u32 next = table[(window << first & 0x7ff) >> (11 - log)], second = code_len(next);
+        *out = (u8)code_symbol(entry);
         bool two = pairs && first + second <= 11;
         if (two && room == 1) {
             // The last one alone: the bits of both, as far as there are any.
             if (left > 0) left = maximum(left - (i32)(first + second), 0);
             return 1;
         }
-        if (two) out[1] = (u8)next;
+        if (two) out[1] = (u8)code_symbol(next);
         left -= (i32)(two ? first + second : first);
         return two ? 2 : 1;
     }
@@ -247,23 +247,25 @@ KERNEL(zstd_literals, Decode, ZSTD_ENTROPY_THREADS, 1) {
             const Block& block = p.blocks[list[at + lane]];
             const Slot& slot = p.slots[block.slot];
             const Block* blocks = p.blocks + slot.first_block;
-            task = LiteralsTask{slot.input(), &block, blocks + block.tree_block, p.arena + (u64)block.literals_at * 16, p.states + block.slot,
-                                (u32)(&block - blocks)};
+            SlotState* state = p.states + block.slot;
+            task = LiteralsTask{slot.input(), &block, blocks + block.tree_block, literals_of(p, slot, *state, block), state, (u32)(&block - blocks)};
         }
         decode_literals(shared, task, count);
     }
 }
 
 struct SequencesShared {
-    u32 lengths[LENGTHS];
     u8 cells[512];
     u16 starts[64];
 };
 static_assert(sizeof(SequencesShared) <= ZSTD_SEQUENCES_SHARED_FIXED, "as the host has it");
 struct SequencesEach {
-    alignas(16) u8 ring[RING_ROOM];
     u32 entries[TABLES_ENTRIES];
-    Tables tables;
+    // First the one, then the other.
+    union {
+        Tables tables;
+        alignas(16) u8 ring[RING_ROOM];
+    };
 };
 static_assert(sizeof(SequencesEach) <= ZSTD_SEQUENCES_SHARED_EACH, "as the host has it");
 
@@ -299,7 +301,6 @@ KERNEL(zstd_sequences, Decode, ZSTD_ENTROPY_THREADS, 1) {
     const u32* list = p.sequences_list + (u64)p.wave * p.block_capacity;
     const u32 listed = work_listed(wave.listed[1]);
     u32 lane = lane_index();
-    lengths_fill(shared.lengths);
     for (;;) {
         u32 at = 0;
         if (lane == 0) at = atomic_add(&wave.next[1], p.batch);
@@ -327,10 +328,16 @@ KERNEL(zstd_sequences, Decode, ZSTD_ENTROPY_THREADS, 1) {
             if (!tables.good) {
                 fail(state, index, tables.reason);
             } else {
-                u8* staged = p.arena + (u64)block->sequences_at * 16;
-                u32 limit = minimum(slot->decoded_len, block->block_max);
-                SequencesResult result = decode_sequences<Packed>(slot->input(), *block, stream, each[lane].entries, tables, shared.lengths,
-                                                                  each[lane].ring, staged, block->tile_sequence, limit);
+                u32 limit = block_limit(*slot, *block), logs[3] = {tables.log[0], tables.log[1], tables.log[2]};
+                Staged staged = staged_at(p.arena + (u64)block->sequences_at * 16, notes_of(*slot, *block), block->sequences);
+                SequencesResult result;
+                if (slot->compact()) {
+                    result = decode_sequences<Compact>(slot->input(), *block, stream, each[lane].entries, logs[0], logs[1], logs[2], each[lane].ring,
+                                                       staged, limit);
+                } else {
+                    result = decode_sequences<Full>(slot->input(), *block, stream, each[lane].entries, logs[0], logs[1], logs[2], each[lane].ring,
+                                                    staged, limit);
+                }
                 note_sequences(*block, state, index, limit, slot->decoded_len, result);
             }
         }

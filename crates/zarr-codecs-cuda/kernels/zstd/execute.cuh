@@ -45,7 +45,7 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
             }
             u32 entry[3] = {repeats[0], repeats[1], repeats[2]};
             for (u32 i = 0; i < 3; i++) {
-                u32 value = resolve_offset(warp_shuffle(after[i], from), entry);
+                u32 value = resolve_offset(warp_shuffle(after[i], from), slot.compact() ? Compact::OFFSET_BITS : Full::OFFSET_BITS, entry);
                 if (is & 8) repeats[i] = value;
             }
             u32 add = warp_shuffle(len, from);
@@ -81,55 +81,99 @@ DEVICE void store_any(u8* at, const Bytes16& value, u32 count) {
     } else if (count == 16 && ((size_t)at & 3) == 0) {
         for (u32 i = 0; i < 4; i++) ((u32*)at)[i] = value.word[i];
     } else {
-        for (u32 i = 0; i < count; i++) at[i] = (u8)(value.word[i / 4] >> 8 * (i % 4));
+        UNROLL
+        for (u32 i = 0; i < 16; i++) {
+            if (i < count) at[i] = (u8)(value.word[i / 4] >> 8 * (i % 4));
+        }
     }
 }
 
-// 16 bytes of the chunk from `at`, wherever they lie; those past the end are 0. Scope: one thread.
-DEVICE Bytes16 load_any(const Input& in, u32 at) {
-    Bytes16 value;
-    const u8* from = in.data + at;
+// 16 bytes of `data` from `at`, all of which are there. Scope: one thread.
+template <bool FIXED>
+DEVICE Bytes16 load_any(const u8* data, u32 len, u32 at) {
+    Bytes16 value = {{0, 0, 0, 0}};
+    const u8* from = data + at;
     u32 skew = (u32)(size_t)from & 3;
-    // Five aligned words hold them; all must be in the chunk.
-    if (at >= 4 && at + 20 <= in.len) {
+    // Five aligned words hold them; all must be there.
+    if (at >= 4 && at + 20 <= len) {
         const u32* words = (const u32*)(from - skew);
         u32 word[5];
-        for (u32 i = 0; i < 5; i++) word[i] = load_constant(words + i);
-        for (u32 i = 0; i < 4; i++) value.word[i] = skew == 0 ? word[i] : word[i] >> 8 * skew | word[i + 1] << (32 - 8 * skew);
+        UNROLL
+        for (u32 i = 0; i < 5; i++) word[i] = FIXED ? load_constant(words + i) : words[i];
+        UNROLL
+        for (u32 i = 0; i < 4; i++) value.word[i] = funnel_right_wrap(word[i + 1], word[i], 8 * skew);
     } else {
-        for (u32 i = 0; i < 4; i++) value.word[i] = in.le32(at + 4 * i);
+        UNROLL
+        for (u32 i = 0; i < 16; i++) value.word[i / 4] |= (u32)from[i] << 8 * (i % 4);
     }
     return value;
 }
 
-// A raw or RLE block. Scope: a block of threads.
-DEVICE void copy_block(const Input& in, const Block& block, u8* output) {
-    u32 repeated = in.byte(block.input) * 0x01010101u;
-    for (u32 at = thread_index() * 16; at < block.size; at += block_threads() * 16) {
-        Bytes16 value = {{repeated, repeated, repeated, repeated}};
-        if (block.kind == RAW_BLOCK) value = load_any(in, block.input + at);
-        store_any(output + at, value, minimum(block.size - at, 16u));
+// Copies bytes. Unless FIXED, they may be literals that wait in the output, at or behind the place that they go to. Scope: a block of threads.
+template <bool FIXED>
+DEVICE void copy_run(const u8* from, u32 len, u8* to) {
+    constexpr u32 EACH = 2;
+    u32 head = minimum((u32)(0 - (size_t)to) & 15, len), body = (len - head) / 16 * 16;
+    u32 lane = thread_index(), tail = head + body;
+    // What is before `tail` may be written to where the rest comes from.
+    u8 first = lane < head ? from[lane] : 0, last = lane < len - tail ? from[tail + lane] : 0;
+    for (u32 base = 0; base < body; base += block_threads() * 16 * EACH) {
+        Bytes16 value[EACH];
+        UNROLL
+        for (u32 i = 0; i < EACH; i++) {
+            u32 at = head + base + (i * block_threads() + lane) * 16;
+            if (at < tail) value[i] = load_any<FIXED>(from, len, at);
+        }
+        if (!FIXED) block_barrier();
+        UNROLL
+        for (u32 i = 0; i < EACH; i++) {
+            u32 at = head + base + (i * block_threads() + lane) * 16;
+            if (at < tail) store16(to + at, value[i]);
+        }
     }
+    if (!FIXED) block_barrier();
+    if (lane < head) to[lane] = first;
+    if (lane < len - tail) to[tail + lane] = last;
 }
 
-// zstd_copy: raw and RLE blocks.
+// Scope: a block of threads.
+DEVICE void fill_run(u32 byte, u32 len, u8* to) {
+    u32 four = byte * 0x01010101u;
+    for (u32 at = thread_index() * 16; at < len; at += block_threads() * 16) store_any(to + at, Bytes16{{four, four, four, four}}, minimum(len - at, 16u));
+}
+
+// A block without sequences. `literals`: where those are that were decoded. Scope: a block of threads.
+DEVICE bool is_run(const Block& block) { return block.kind != COMPRESSED_BLOCK || block.sequences == 0; }
+DEVICE void copy_block(const Input& in, const Block& block, const u8* literals, u8* output) {
+    bool raw = block.kind == RAW_BLOCK, compressed = block.kind == COMPRESSED_BLOCK;
+    if (block.kind == RLE_BLOCK) fill_run(in.byte(block.input), block.size, output);
+    else if (raw || block.literals_kind == RAW_LITERALS) copy_run<true>(in.data + (raw ? block.input : block.literals_input), block.output_len, output);
+    else if (block.literals_kind == RLE_LITERALS) fill_run(in.byte(block.literals_input), block.output_len, output);
+    else if (compressed && literals != output) copy_run<false>(literals, block.output_len, output);
+}
+
+// zstd_copy: blocks without sequences, but not of compact chunks: literals may wait where those go to.
 //   grid: any number of blocks of ZSTD_COPY_THREADS threads; `batch` of them share a slot
-//   reads: slots, states, blocks, encoded bytes; writes: decoded bytes
+//   reads: slots, states, blocks, encoded bytes, the arena; writes: decoded bytes
 KERNEL(zstd_copy, Decode, ZSTD_COPY_THREADS, 4) {
     u32 slot_index = block_index() / p.batch, part = block_index() % p.batch;
     if (slot_index >= p.slot_count) return;
     const Slot& slot = p.slots[slot_index];
     const SlotState& state = p.states[slot_index];
-    if (state.error != NO_ERROR || state.serial != 0) return;
+    if (state.error != NO_ERROR || state.serial != 0 || slot.compact()) return;
     for (u32 index = state.executed + part; index < state.resolved; index += p.batch) {
         const Block& block = p.blocks[slot.first_block + index];
-        if (block.kind != COMPRESSED_BLOCK) copy_block(slot.input(), block, slot.decoded + block.output);
+        if (is_run(block)) copy_block(slot.input(), block, literals_of(p, slot, state, block), slot.decoded + block.output);
     }
 }
 
-// A sequence of a tile.
-struct Place {
+// Where a sequence starts, in the output and in the literals.
+struct Start {
     u32 output, literals, offset;
+};
+// A sequence of a tile: where it ends, and its match starts. What to add to the position of a byte to get to its literal.
+struct alignas(16) Place {
+    u32 end, match, literals, offset;
 };
 
 // What is shared by the threads that execute a block: for each byte of the tile, its value or the byte of the tile that it repeats; and the places.
@@ -140,36 +184,73 @@ struct Tile {
 };
 DEVICE Tile tile_in(u8* shared) { return Tile{(u16*)shared, (Place*)(shared + block_threads() * ZSTD_BYTES_PER_THREAD * 2)}; }
 
-// A sequence as staged; one behind the last stands for the literals that follow, another for the end.
-DEVICE Place load_place(Packed, const Block& block, const u8* staged, u32 index) {
-    if (index > block.sequences) return Place{block.output_len, block.literals_len, 0};
-    if (index == block.sequences) return Place{block.sequences == 0 ? 0 : block.sequences_output, block.sequences == 0 ? 0 : block.sequences_literals, 0};
-    u64 entry = load_constant((const u64*)staged + index);
-    return Place{(u32)entry & 0x1ffff, (u32)(entry >> POSITION_BITS) & 0x1ffff, (u32)(entry >> (2 * POSITION_BITS))};
-}
-DEVICE Place load_place(Wide, const Block& block, const u8* staged, u32 index) {
-    if (index > block.sequences) return Place{block.output_len, block.literals_len, 0};
-    if (index == block.sequences) return Place{block.sequences == 0 ? 0 : block.sequences_output, block.sequences == 0 ? 0 : block.sequences_literals, 0};
-    const u32* at = (const u32*)staged + 4 * index;
-    return Place{at[0], at[1], at[2]};
-}
+// The sequences of a tile: those that make its bytes, from the first byte, and one that stands for its end. Literals of a block that follow the last
+// sequence count as another. What lies before the tile of a sequence is left out. A tile has `STEPS` steps.
+template <class Format, u32 STEPS>
+struct Places {
+    const Block& block;
+    const Staged& staged;
+    u32 start, end, first, last;
+    // For each step, and behind the last: the sequence that makes its first byte, and literals before it.
+    u32 sequence[STEPS + 1], literals[STEPS + 1];
 
-// The sequences that make bytes `start..end` of a block, end at a multiple of ZSTD_TILE_STEP or at the block's: the first and the last, or one more.
-DEVICE void sequences_of_tile(Packed, const Block& block, const u8*, u32 start, u32 end, u32& first, u32& last) {
-    first = block.sequences == 0 ? 0 : block.tile_sequence[start / ZSTD_TILE_STEP];
-    last = block.sequences == 0 || end == block.output_len ? block.sequences : block.tile_sequence[end / ZSTD_TILE_STEP];
-}
-DEVICE void sequences_of_tile(Wide, const Block& block, const u8* staged, u32 start, u32 end, u32& first, u32& last) {
-    for (u32 which = 0; which < 2; which++) {
-        u32 at = which == 0 ? start : end - 1;
+    DEVICE_MEMBER Places(const Block& block, const Staged& staged, u32 start, u32 end) : block(block), staged(staged), start(start), end(end) {
+        UNROLL
+        for (u32 step = 0; step <= STEPS; step++) {
+            u32 at = start + step * ZSTD_TILE_STEP;
+            bool noted = at < block.output_len && block.sequences != 0;
+            u64 note = noted ? staged.notes[at / ZSTD_TILE_STEP] : 0;
+            sequence[step] = noted ? (u32)note : block.sequences;
+            literals[step] = noted ? (u32)(note >> 32) : minimum(at, block.literals_len);
+        }
+        if (end == block.output_len) literals[STEPS] = block.literals_len;
+        first = sequence[0];
+        last = sequence[STEPS];
+    }
+    DEVICE_MEMBER Start get(u32 index) const {
+        if (index == first) return Start{start, literals[0], index < block.sequences ? offset(index) : 0};
+        if (index > last) return Start{end, literals[STEPS], 0};
+        if (index == block.sequences) return Start{block.sequences_output, block.sequences_literals, 0};
+        u32 step_start = start, step_literals = literals[0];
+        UNROLL
+        for (u32 step = 1; step < STEPS; step++) {
+            step_start = index > sequence[step] ? start + step * ZSTD_TILE_STEP : step_start;
+            step_literals = index > sequence[step] ? literals[step] : step_literals;
+        }
+        u32 place = staged.places[index], mask = ZSTD_TILE_STEP - 1;
+        return Start{step_start + 1 + ((place - 1) & mask), step_literals + (((place >> 12) - step_literals) & mask), offset(index)};
+    }
+    DEVICE_MEMBER u32 offset(u32 index) const {
+        u32 low = staged.places[index] >> 24;
+        return low | (Format::OFFSET_BITS == Compact::OFFSET_BITS ? ((const u16*)staged.offsets)[index] : ((const u32*)staged.offsets)[index]) << 8;
+    }
+};
+// As staged for blocks of any size: places are found by a search, and nothing is left out.
+template <u32 STEPS>
+struct Places<Wide, STEPS> {
+    const Block& block;
+    const Staged& staged;
+    u32 first, last, end;
+
+    DEVICE_MEMBER Places(const Block& block, const Staged& staged, u32 start, u32 end) : block(block), staged(staged), end(end) {
+        first = find(start);
+        last = find(end - 1);
+    }
+    DEVICE_MEMBER u32 find(u32 byte) const {
         u32 from = 0, to = block.sequences + 1;
         while (to - from > 1) {
             u32 middle = (from + to) / 2;
-            if (load_place(Wide{}, block, staged, middle).output <= at) from = middle; else to = middle;
+            if (get(middle).output <= byte) from = middle; else to = middle;
         }
-        if (which == 0) first = from; else last = from;
+        return from;
     }
-}
+    DEVICE_MEMBER Start get(u32 index) const {
+        if (index > block.sequences) return Start{block.output_len, block.literals_len, 0};
+        if (index == block.sequences) return Start{block.sequences == 0 ? 0 : block.sequences_output, block.sequences == 0 ? 0 : block.sequences_literals, 0};
+        const u32* at = (const u32*)staged.notes + 4 * index;
+        return Start{at[0], at[1], at[2]};
+    }
+};
 
 // A thread's bytes of a tile.
 DEVICE void store_entries(u16* to, const u16* entries) {
@@ -184,28 +265,27 @@ DEVICE void store_entries(u16* to, const u16* entries) {
 
 // Makes the output of a compressed block, tile by tile. Every byte finds the sequence that makes it, and through it its source: a literal, a byte of an earlier tile, or a byte of this one, which is
 // followed until its value is known. `output`: of this block. False where an offset is wrong. Scope: a block of threads.
-template <class Format>
-DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const u8* staged, u8* output, Tile tile) {
-    const u32 tile_len = block_threads() * ZSTD_BYTES_PER_THREAD;
+template <class Format, u32 STEPS>
+DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const Staged& staged, u8* output, Tile tile) {
+    const u32 tile_len = STEPS * ZSTD_TILE_STEP;
     const u8* literals_from = block.literals_kind >= COMPRESSED_LITERALS ? literals : in.data + block.literals_input;
-    const u32 literals_step = block.literals_kind == RLE_LITERALS ? 0 : 1;
+    const u32 literals_mask = block.literals_kind == RLE_LITERALS ? 0 : ~0u;
     const u32 reach = block.output - block.frame_start, output_len = block.output_len, sequences = block.sequences;
     const u32 repeats[3] = {block.entry_repeats[0], block.entry_repeats[1], block.entry_repeats[2]};
     for (u32 start = 0; start < output_len; start += tile_len) {
         u32 end = minimum(start + tile_len, output_len);
-        u32 first, last;
-        sequences_of_tile(Format{}, block, staged, start, end, first, last);
-        u32 count = last - first + 1;
+        Places<Format, STEPS> places(block, staged, start, end);
+        u32 first = places.first, count = places.last - first + 1;
         bool bad = false;
-        for (u32 i = thread_index(); i <= count; i += block_threads()) {
-            Place place = load_place(Format{}, block, staged, first + i);
-            if (first + i < sequences && i < count) {
-                Place next = load_place(Format{}, block, staged, first + i + 1);
-                place.offset = resolve_offset(place.offset, repeats);
-                u32 before = reach + place.output + (next.literals - place.literals);
-                bad |= place.offset == 0 || place.offset > before;
+        for (u32 i = thread_index(); i < count; i += block_threads()) {
+            Start at = places.get(first + i), next = places.get(first + i + 1);
+            u32 match = at.output + (next.literals - at.literals), offset = at.offset;
+            if (first + i < sequences) {
+                offset = resolve_offset(offset, Format::OFFSET_BITS, repeats);
+                // A match that starts behind the tile is looked at there.
+                bad |= match < end && (offset == 0 || offset > reach + match);
             }
-            tile.places[i] = place;
+            tile.places[i] = Place{next.output, match, at.literals - at.output, offset};
         }
         if (block_any(bad)) return false;
         u32 mine = start + thread_index() * ZSTD_BYTES_PER_THREAD;
@@ -214,49 +294,35 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
         UNROLL
         for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) known[i] = KNOWN;
         if (bytes != 0) {
-            u32 at = 0, to = count;
-            while (to - at > 1) {
+            u32 at = 0, to = count - 1;
+            while (at < to) {
                 u32 middle = (at + to) / 2;
-                if (tile.places[middle].output <= mine) at = middle; else to = middle;
+                if (tile.places[middle].end <= mine) at = middle + 1; else to = middle;
             }
-            Place place = tile.places[at], next = tile.places[at + 1];
-            u32 match = place.output + (next.literals - place.literals);
-            // Where the next byte of the match comes from. A match that reaches into itself repeats what it started with.
-            i32 from = (i32)match - (i32)place.offset;
-            if (mine > match) {
-                u32 along = mine - match;
-                if (along >= place.offset) along %= place.offset;
-                from += (i32)along;
-            }
-            const u8* source[ZSTD_BYTES_PER_THREAD];
+            Place place = tile.places[at];
+            // How far back a match is repeated from. One that reaches into itself repeats what it started with.
+            u32 back = place.offset;
+            if (mine > place.match && mine - place.match >= back) back += (mine - place.match) / back * back;
+            u32 loaded[ZSTD_BYTES_PER_THREAD];
             UNROLL
             for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
-                u32 byte = mine + i;
-                source[i] = nullptr;
-                if (i < bytes) {
-                    if (byte >= next.output) {
-                        do {
-                            at++;
-                            place = next;
-                            next = tile.places[at + 1];
-                        } while (byte >= next.output);
-                        match = place.output + (next.literals - place.literals);
-                        from = (i32)match - (i32)place.offset;
-                    }
-                    if (byte < match) {
-                        source[i] = literals_from + (place.literals + (byte - place.output)) * literals_step;
-                    } else {
-                        if (from >= (i32)start) known[i] = (u16)(from - (i32)start);
-                        else source[i] = output + from;
-                        from++;
-                        if (from == (i32)match) from -= (i32)place.offset;
-                    }
+                // Behind the end, the last byte again.
+                u32 byte = minimum(mine + i, end - 1);
+                // A sequence makes 3 bytes at least.
+                if (byte >= place.end) {
+                    at++;
+                    place = tile.places[at];
+                    back = place.offset;
                 }
+                bool literal = byte < place.match;
+                i32 from = literal ? (i32)((byte + place.literals) & literals_mask) : (i32)(byte - back);
+                const u8* base = literal ? literals_from : output;
+                bool inside = !literal && from >= (i32)start;
+                known[i] = inside ? (u16)(from - (i32)start) : KNOWN;
+                loaded[i] = inside ? 0 : base[from];
             }
             UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
-                if (source[i] != nullptr) known[i] = (u16)(KNOWN | *source[i]);
-            }
+            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) known[i] |= (u16)loaded[i];
             store_entries(tile.bytes + (mine - start), known);
         }
         block_barrier();
@@ -296,8 +362,9 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
 
 // zstd_execute, zstd_execute_wide: the compressed blocks of a wave. The one where slots fill the device, the other with more registers where they do not.
 //   grid: a block of ZSTD_EXECUTE_THREADS or ZSTD_EXECUTE_WIDE_THREADS threads for each slot
-//   shared: 2 bytes for each byte of a tile, and room for its places: bytes of a tile / 3 + 4, of 12 bytes each
+//   shared: 2 bytes for each byte of a tile, and room for its places: bytes of a tile / 3 + 4, of 16 bytes each
 //   reads: slots, states, blocks, encoded bytes, the arena, decoded bytes; writes: decoded bytes, states
+template <u32 STEPS>
 DEVICE void execute_slot(const Decode& p) {
     const Slot& slot = p.slots[block_index()];
     SlotState* state = p.states + block_index();
@@ -310,15 +377,26 @@ DEVICE void execute_slot(const Decode& p) {
     Tile tile = tile_in(shared_memory());
     for (u32 index = from; index < to; index++) {
         const Block& block = p.blocks[slot.first_block + index];
-        if (block.kind != COMPRESSED_BLOCK) continue;
-        const u8* literals = p.arena + (u64)block.literals_at * 16;
-        const u8* staged = p.arena + (u64)block.sequences_at * 16;
-        if (!execute_block<Packed>(in, block, literals, staged, slot.decoded + block.output, tile)) {
+        u8* output = slot.decoded + block.output;
+        const u8* literals = literals_of(p, slot, *state, block);
+        if (is_run(block)) {
+            if (slot.compact()) {
+                copy_block(in, block, literals, output);
+                block_barrier();
+            }
+            continue;
+        }
+        const Staged staged = staged_at(p.arena + (u64)block.sequences_at * 16, notes_of(slot, block), block.sequences);
+        bool good = slot.compact() ? execute_block<Compact, STEPS>(in, block, literals, staged, output, tile)
+                                   : execute_block<Full, STEPS>(in, block, literals, staged, output, tile);
+        if (!good) {
             if (thread_index() == 0) fail(state, index, ZSTD_OFFSET);
             return;
         }
     }
     if (thread_index() == 0) state->executed = to;
 }
-KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot(p); }
-KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot(p); }
+static_assert(ZSTD_EXECUTE_THREADS * ZSTD_BYTES_PER_THREAD == ZSTD_TILE_STEP, "one step");
+static_assert(ZSTD_EXECUTE_WIDE_THREADS * ZSTD_BYTES_PER_THREAD == 3 * ZSTD_TILE_STEP, "three steps");
+KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot<1>(p); }
+KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot<3>(p); }

@@ -14,9 +14,9 @@ struct Slot {
     // Which of all blocks are this slot's, and how many there is room for.
     u32 first_block;
     u32 block_capacity;
-    u64 unused[2];
 
     DEVICE_MEMBER Input input() const { return Input{encoded, encoded_len}; }
+    DEVICE_MEMBER bool compact() const { return decoded_len <= ZSTD_COMPACT_MAX; }
 };
 static_assert(sizeof(Slot) == ZSTD_SLOT_SIZE, "as the host has it");
 
@@ -40,7 +40,8 @@ struct SlotState {
     u32 repeats[3];
     // Not 0: a checksum has to be verified.
     u32 checksums;
-    u32 unused;
+    // Of a compact chunk: literals that are decoded to the end of the output.
+    u32 literals;
 };
 static_assert(sizeof(SlotState) == ZSTD_STATE_SIZE, "as the host has it");
 
@@ -75,7 +76,7 @@ struct Block {
     // Of blocks of this slot: who describes the Huffman tree, and the three tables.
     u32 tree_block, table_block[3];
 
-    // In the arena, in units of 16 bytes: what its slot needs before it, then where.
+    // In the arena, in units of 16 bytes: what its slot needs before it, then where. Literals of a compact chunk: bytes of those before.
     u32 need_before;
     u32 literals_at, sequences_at;
 
@@ -86,9 +87,6 @@ struct Block {
     u32 repeats[3];
     u32 entry_repeats[3];
     u32 output, frame_start;
-    // The sequence that makes byte `i * ZSTD_TILE_STEP` of the output.
-    u16 tile_sequence[ZSTD_BLOCK_MAX / ZSTD_TILE_STEP];
-    u32 unused[3];
 };
 static_assert(sizeof(Block) == ZSTD_BLOCK_SIZE, "as the host has it");
 
@@ -99,7 +97,6 @@ struct Wave {
     u32 listed[2][ZSTD_CLASSES];
     // Taken by warps so far.
     u32 next[2];
-    u32 unused[2];
 };
 static_assert(sizeof(Wave) == ZSTD_WAVE_SIZE, "as the host has it");
 
@@ -120,25 +117,34 @@ struct Decode {
     u32* literals_list;
     u32* sequences_list;
     u32* statuses;
+    // Arenas of the serial kernel, `serial_stride` bytes for each of its blocks of threads.
+    u8* serial_arena;
+    u64 serial_stride;
     u32 slot_count;
     u32 block_capacity;
     // Units of 16 bytes.
     u32 arena_len;
     u32 wave_count;
     u32 wave;
-    // Blocks decoded by one warp at a time; of a slot that share it; or of two passes, which.
+    // Blocks decoded by one warp at a time; blocks of threads that share a slot; or of two passes, which.
     u32 batch;
-    // Arenas of the serial kernel, in bytes from `serial_arena`, one for each of its blocks of threads.
-    u32 serial_stride;
-    u32 seed;
-    u8* serial_arena;
-    u64 unused[3];
 };
 static_assert(sizeof(Decode) == ZSTD_PLAN_SIZE, "as the host has it");
 
 DEVICE void fail(SlotState* state, u32 block, u32 reason) { atomic_min(&state->error, minimum(block, 0xfffffeu) << 8 | reason); }
 
-// Bytes of the arena that a block's literals take.
-DEVICE u32 literals_room(const Block& block) { return block.literals_kind >= COMPRESSED_LITERALS ? (block.literals_len + 15) / 16 * 16 : 0; }
-// Bytes of the arena that its sequences take: 8 each, and one more that ends them.
-DEVICE u32 sequences_room(const Block& block) { return block.sequences == 0 ? 0 : (block.sequences + 2) / 2 * 16; }
+// Literals of a compact chunk wait at the end of its output, each no earlier than where it goes to: what is before them can be made in the order of
+// the output without harm to those that are still wanted. The arena has room for those of others. Bytes of it.
+DEVICE u32 literals_room(const Slot& slot, const Block& block) {
+    return slot.compact() || block.literals_kind < COMPRESSED_LITERALS ? 0 : (block.literals_len + 15) / 16 * 16;
+}
+DEVICE u8* literals_of(const Decode& p, const Slot& slot, const SlotState& state, const Block& block) {
+    return slot.compact() ? slot.decoded + (slot.decoded_len - state.literals + block.literals_at) : p.arena + (u64)block.literals_at * 16;
+}
+// The most output that a block of the parallel pipeline may have, and how many notes its sequences have (see `Staged`).
+DEVICE u32 block_limit(const Slot& slot, const Block& block) { return minimum(slot.decoded_len, block.block_max); }
+DEVICE u32 notes_of(const Slot& slot, const Block& block) { return (block_limit(slot, block) + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP; }
+// Bytes of the arena that a block's sequences take.
+DEVICE u32 sequences_room(const Slot& slot, const Block& block) {
+    return block.sequences == 0 ? 0 : (8 * notes_of(slot, block) + (slot.compact() ? 6 : 8) * block.sequences + 15) / 16 * 16;
+}

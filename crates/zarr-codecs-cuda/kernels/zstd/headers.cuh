@@ -60,8 +60,8 @@ DEVICE_CALL u32 walk_frame_header(Walk& walk) {
 
 enum WalkResult { WALK_BLOCK, WALK_END, WALK_FAILED };
 
-// Steps to the next block. On failure, `reason` says why.
-DEVICE_CALL WalkResult walk_next(Walk& walk, Block& block, u32& reason) {
+// Steps to the next block. On failure, `reason` says why. Inlined: the walk is a chain of these, and keeps its state in registers.
+DEVICE WalkResult walk_next(Walk& walk, Block& block, u32& reason) {
     const Input& in = walk.input;
     while (!walk.inside) {
         u32 left = in.len - walk.at;
@@ -75,7 +75,9 @@ DEVICE_CALL WalkResult walk_next(Walk& walk, Block& block, u32& reason) {
             walk.at += 8 + size;
             continue;
         }
-        reason = walk_frame_header(walk);
+        Walk at_header = walk;
+        reason = walk_frame_header(at_header);
+        walk = at_header;
         if (reason != ZSTD_GOOD) return WALK_FAILED;
     }
     reason = ZSTD_TRUNCATED;

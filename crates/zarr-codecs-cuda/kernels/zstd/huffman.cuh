@@ -98,7 +98,11 @@ DEVICE_CALL void tree_close(Tree& tree, u8* weights) {
     tree.good = true;
 }
 
-// The table for decoding, `1 << log` entries: symbol, and bits of its code above it. `starts`: 16 numbers. Scope: a warp.
+// An entry of the table for decoding: bits of the code, and the symbol above them.
+DEVICE u32 code_len(u32 entry) { return entry & 0xff; }
+DEVICE u32 code_symbol(u32 entry) { return entry >> 8; }
+
+// The table for decoding, `1 << log` entries. `starts`: 16 numbers. Scope: a warp.
 DEVICE void tree_table(const u8* weights, u32 symbols, u32 log, u16* table, u32* starts) {
     u32 lane = lane_index();
     if (lane < 16) starts[lane] = 0;
@@ -120,7 +124,7 @@ DEVICE void tree_table(const u8* weights, u32 symbols, u32 log, u16* table, u32*
         u32 same = warp_match(weight);
         u32 len = (1u << weight) >> 1;
         u32 from = weight == 0 ? 0 : starts[weight] + count_ones(same & lanes_before()) * len;
-        u16 entry = (u16)(symbol | (log + 1 - weight) << 8);
+        u16 entry = (u16)(symbol << 8 | (log + 1 - weight));
         // Short runs each by its own thread, long ones by all together.
         if (len < 32) {
             for (u32 i = 0; i < len; i++) table[from + i] = entry;
@@ -165,9 +169,9 @@ DEVICE_CALL bool pairs_end_well(const Input& in, u32 start, u32 end, const u16* 
     u32 pair_log = log <= 11 ? 11 : log;
     auto look = [&](u32 window, u32& first, u32& second) {
         u32 entry = table[window >> (32 - log)];
-        first = entry >> 8;
-        second = table[(window << first) >> (32 - log)] >> 8;
-        return (u8)entry;
+        first = code_len(entry);
+        second = code_len(table[(window << first) >> (32 - log)]);
+        return (u8)code_symbol(entry);
     };
     u32 done = 0, first, second;
     while (count - done >= 2) {
@@ -198,32 +202,41 @@ DEVICE_CALL bool pairs_end_well(const Input& in, u32 start, u32 end, const u16* 
 DEVICE bool decode_stream(const Input& in, u32 start, u32 end, const u16* table, u32 log, u32 count, u8* out, u8* ring) {
     BitReader bits;
     if (start >= end || !bits_open(bits, in, start, end, ring)) return false;
+    const u8* entries = (const u8*)table;
     const u32 shift = 32 - log;
     u32 done = 0;
+    auto look_up = [&](u32 window) -> u32 { return *(const u16*)(entries + 2 * (window >> shift)); };
     auto single = [&]() {
-        u32 entry = table[bits_look(bits).first >> shift];
-        bits_skip(bits, entry >> 8);
-        out[done++] = (u8)entry;
+        u32 entry = look_up(bits_look(bits).first);
+        bits_skip(bits, code_len(entry));
+        out[done++] = (u8)code_symbol(entry);
     };
     while (done < count && ((size_t)(out + done) & 3) != 0) single();
-    for (u32 round = 0; done + 4 <= count; round++) {
-        // 32 codes have at most 384 bits, and a few were read before the first call.
-        if (round % 8 == 0) bits_fill(bits);
-        // Four codes have at most 48 bits.
-        Window window = bits_look(bits);
-        u32 first = window.first, second = window.second, consumed = 0, four = 0;
-        UNROLL
-        for (u32 i = 0; i < 4; i++) {
-            u32 entry = table[first >> shift];
-            u32 len = entry >> 8;
-            first = funnel_left(first, second, len);
-            second = shift_left(second, len);
-            consumed += len;
-            four |= (entry & 0xff) << 8 * i;
+    while (done + 8 <= count) {
+        // 64 codes have at most 768 bits, and three were read before the first call.
+        bits_fill(bits);
+        u32 round = minimum(done + 64, done + (count - done) / 8 * 8);
+        ROLLED
+        for (; done < round; done += 8) {
+            // Eight codes have at most 96 bits.
+            Window window = bits_look(bits);
+            u32 all = 0;
+            UNROLL
+            for (u32 half = 0; half < 2; half++) {
+                u32 four = 0;
+                UNROLL
+                for (u32 i = 0; i < 4; i++) {
+                    u32 entry = look_up(window.first);
+                    window.first = funnel_left_wrap(window.first, window.second, entry);
+                    window.second = funnel_left_wrap(window.second, window.third, entry);
+                    window.third = funnel_left_wrap(window.third, 0, entry);
+                    all += entry;
+                    four |= code_symbol(entry) << 8 * i;
+                }
+                ((u32*)(out + done))[half] = four;
+            }
+            bits_skip(bits, code_len(all));
         }
-        *(u32*)(out + done) = four;
-        done += 4;
-        bits_skip(bits, consumed);
     }
     bits_fill(bits);
     while (done < count) single();

@@ -69,7 +69,7 @@ KERNEL(zstd_plan, Decode, ZSTD_PLAN_THREADS, 16) {
     block_barrier();
     if (thread_index() >= WARP) return;
     // Definitions hold from block to block of a frame; so do sums.
-    u32 tree = ~0u, table[3] = {~0u, ~0u, ~0u}, frame = 0, need = 0, most = 0;
+    u32 tree = ~0u, table[3] = {~0u, ~0u, ~0u}, frame = 0, need = 0, most = 0, staged = 0;
     for (u32 base = 0; base < count; base += WARP) {
         u32 index = base + lane;
         bool there = index < count;
@@ -85,8 +85,10 @@ KERNEL(zstd_plan, Decode, ZSTD_PLAN_THREADS, 16) {
             if (defined[which] != ~0u && defined[which] < frame_start) defined[which] = ~0u;
         }
         if (tree_block != ~0u && tree_block < frame_start) tree_block = ~0u;
-        u32 room = compressed ? (literals_room(block) + sequences_room(block)) / 16 : 0;
+        u32 room = compressed ? (literals_room(slot, block) + sequences_room(slot, block)) / 16 : 0;
         u32 sum = warp_inclusive_sum(room);
+        u32 decoded = literals >= COMPRESSED_LITERALS ? block.literals_len : 0;
+        u32 decoded_sum = warp_inclusive_sum(decoded);
         if (compressed) {
             if (literals == TREELESS_LITERALS && tree_block == ~0u) fail(state, index, ZSTD_NO_TREE);
             bool missing = defined[0] == ~0u || defined[1] == ~0u || defined[2] == ~0u;
@@ -94,14 +96,20 @@ KERNEL(zstd_plan, Decode, ZSTD_PLAN_THREADS, 16) {
             block.tree_block = tree_block;
             for (u32 which = 0; which < 3; which++) block.table_block[which] = defined[which];
         }
-        if (there) block.need_before = need + sum - room;
+        if (there) {
+            block.need_before = need + sum - room;
+            block.literals_at = staged + decoded_sum - decoded;
+        }
         need += warp_shuffle(sum, WARP - 1);
+        if (slot.compact()) staged += warp_shuffle(decoded_sum, WARP - 1);
         for (u32 from = 0; from < WARP; from++) most = maximum(most, warp_shuffle(room, from));
     }
     if (lane == 0) {
         state->need = need;
         state->most = most;
-        if (shared[1] != 0) {
+        state->literals = staged;
+        // More literals than there is output: an error, and no room for them.
+        if (shared[1] != 0 || staged > slot.decoded_len) {
             state->serial = 1;
             state->blocks = 0;
             state->need = 0;
@@ -224,8 +232,9 @@ KERNEL(zstd_list, Decode, ZSTD_PLAN_THREADS, 16) {
         u32 parts = state.wave >> 16, before = block.need_before, wave = wave_of(state, before);
         u32 start = parts == 0 ? 0 : (u32)((u64)wave * state.need / parts);
         // Rounded down: what starts in this wave starts at or after it.
-        block.literals_at = state.base + (before - start);
-        block.sequences_at = block.literals_at + literals_room(block) / 16;
+        u32 at = state.base + (before - start);
+        if (!slot.compact()) block.literals_at = at;
+        block.sequences_at = at + literals_room(slot, block) / 16;
         if (block.literals_kind >= COMPRESSED_LITERALS) list_work(p, wave, 0, block.literals_len, ZSTD_BLOCK_MAX, slot.first_block + index);
         if (block.sequences != 0) list_work(p, wave, 1, block.sequences, ZSTD_BLOCK_MAX / 6, slot.first_block + index);
     }

@@ -1,17 +1,15 @@
 // Sequences (RFC 8878 3.1.1.3.2 and 3.1.1.4 to 3.1.1.5): from bits to places and offsets.
 //
 // Repeated offsets depend on the block before, which other threads decode at the same time. So an offset is staged as a function of the three at the
-// block's start where it depends on them:
+// block's start where it depends on them. In `bits` bits, 24 or 30:
 //
-//     0 .. 2^29 - 1                    the offset
-//     1 << 29 | which << 27 | less     the `which`-th offset at the start of the block, less `less`
+//     0 .. 2^(bits - 1) - 1                the offset; the last stands for all larger ones, which no chunk staged so can have
+//     1  which, of 2 bits  value           the `which`-th offset at the start of the block, less what `value` lacks to be all ones
 #pragma once
 
 #include "fse.cuh"
 
-constexpr u32 SYMBOLIC = 1u << 29;
-constexpr u32 OFFSET_BITS = 30;
-constexpr u32 POSITION_BITS = 17;
+constexpr u32 MIN_MATCH = 3;
 constexpr u32 MAX_LITERAL_LENGTH = 35, MAX_OFFSET = 31, MAX_MATCH_LENGTH = 52;
 
 // By table: 0 literal lengths, 1 offsets, 2 match lengths.
@@ -49,11 +47,13 @@ DEVICE u32 match_length_base(u32 code) {
     return code == 42 ? 99 : (1u << (code - 36)) + 3;
 }
 
-// A state of a table: the code, the bits that follow it in the stream, and the state after.
-//     0..5 code   6..9 bits of the next state   10..14 bits that follow the code   16..25 base of the next state
+// A state of a table: what it says of the length, and the state after.
+//     0..4 bits that the next state takes from the stream   8..12 bits that the value takes   16..20 what comes before those   23..31 what comes before the others
+// The first length of a code is a multiple of two to the power of its bits, the first next state of a state likewise: so both are put in front of what is read.
 DEVICE u32 sequence_entry(u32 which, u32 code, FseState next) {
     u32 extra = which == 0 ? literal_length_bits(code) : which == 1 ? code : match_length_bits(code);
-    return code | next.bits << 6 | extra << 10 | next.base << 16;
+    u32 before = which == 0 ? literal_length_base(code) >> extra : which == 1 ? 1 : (match_length_base(code) - MIN_MATCH) >> extra;
+    return next.bits | extra << 8 | before << 16 | (next.base >> next.bits) << 23;
 }
 
 // The counts of the three tables of a block, while they are read. Places of `entries`: 512 for literal lengths, 256, 512.
@@ -132,22 +132,47 @@ DEVICE void tables_build(const Tables& tables, u32* entries, u8* cells, u16* sta
     warp_barrier();
 }
 
-// How sequences are staged: 8 bytes each,
-//     0..16 output before it   17..33 literals before it   34..63 offset
-// and one more that ends them. Positions count from the start of the block.
-struct Packed {
-    // The literals of a sequence end where those of the next start, so that the positions of the last one may be 2^17.
-    DEVICE_MEMBER static void put(u8* at, u32 index, u32 output, u32 literals, u32 offset) {
-        ((u64*)at)[index] = (u64)(output & 0x1ffff) | (u64)(literals & 0x1ffff) << POSITION_BITS | (u64)offset << (2 * POSITION_BITS);
+// How sequences of a block are staged: for each tile of ZSTD_TILE_STEP bytes of output, a note of 8 bytes,
+//     0..15 the sequence that makes its first byte   32.. literals before that byte
+// then 4 bytes for each sequence,
+//     0..11 output before it   12..23 literals before it   24..31 offset
+// then the rest of each offset: 2 bytes in chunks of at most ZSTD_COMPACT_MAX bytes, 4 in others. Positions count from the start of the block, and lack
+// what the notes tell.
+struct Staged {
+    u64* notes;
+    u32* places;
+    u8* offsets;
+};
+DEVICE Staged staged_at(u8* at, u32 notes, u32 sequences) {
+    u32* places = (u32*)(at + 8 * notes);
+    return Staged{(u64*)at, places, (u8*)(places + sequences)};
+}
+
+struct Compact {
+    static constexpr u32 OFFSET_BITS = 24;
+    static constexpr bool NOTED = true;
+    DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
+        to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
+        ((u16*)to.offsets)[index] = (u16)(offset >> 8);
+    }
+};
+struct Full {
+    static constexpr u32 OFFSET_BITS = 30;
+    static constexpr bool NOTED = true;
+    DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
+        to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
+        ((u32*)to.offsets)[index] = offset >> 8;
     }
 };
 // 16 bytes each, for blocks of any size.
 struct Wide {
-    DEVICE_MEMBER static void put(u8* at, u32 index, u32 output, u32 literals, u32 offset) {
-        u32* to = (u32*)at + 4 * index;
-        to[0] = output;
-        to[1] = literals;
-        to[2] = offset;
+    static constexpr u32 OFFSET_BITS = 30;
+    static constexpr bool NOTED = false;
+    DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
+        u32* at = (u32*)to.notes + 4 * index;
+        at[0] = output;
+        at[1] = literals;
+        at[2] = offset;
     }
 };
 
@@ -158,100 +183,109 @@ struct SequencesResult {
     u32 repeats[3];
 };
 
-DEVICE u32 symbolic(u32 which) { return SYMBOLIC | which << 27; }
-// The value at the block's start that a symbolic offset stands for, less what it says; 0 stands for no valid offset.
-DEVICE u32 resolve_offset(u32 offset, const u32* entry) {
-    if (!(offset & SYMBOLIC)) return offset;
-    u32 value = entry[offset >> 27 & 3], less = offset & ((1u << 27) - 1);
+DEVICE u32 symbolic(u32 which, u32 bits) { return 1u << (bits - 1) | which << (bits - 3) | ((1u << (bits - 3)) - 1); }
+// What a staged offset stands for, given the three offsets at the block's start; 0 stands for no valid offset.
+DEVICE u32 resolve_offset(u32 offset, u32 bits, const u32* entry) {
+    if (offset >> (bits - 1) == 0) return offset;
+    u32 all = (1u << (bits - 3)) - 1, less = all - (offset & all), which = offset >> (bits - 3) & 3;
+    u32 value = which == 0 ? entry[0] : which == 1 ? entry[1] : which == 2 ? entry[2] : 0;
     return value > less ? value - less : 0;
 }
 
-// The first lengths of all codes: of literals, then of matches.
-constexpr u32 LENGTHS = MAX_LITERAL_LENGTH + 1 + MAX_MATCH_LENGTH + 1;
-// Scope: a warp.
-DEVICE void lengths_fill(u32* lengths) {
-    for (u32 i = lane_index(); i < LENGTHS; i += WARP)
-        lengths[i] = i <= MAX_LITERAL_LENGTH ? literal_length_base(i) : match_length_base(i - MAX_LITERAL_LENGTH - 1);
-}
-
-// Decodes the sequences of a block and stages them. `lengths`: of `lengths_fill`. `ring`: of `bits.cuh`. `tiles`: where to note which sequence makes every ZSTD_TILE_STEP-th byte, or null.
-// `limit`: the most that they may make, within what the format can say. Scope: one thread.
+// Decodes the sequences of a block and stages them. `ring`: of `bits.cuh`. `logs`: of the three tables. `limit`: the most that they may make, within what the
+// format can say; a staged format has notes for as much. Scope: one thread.
 template <class Format>
-DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32 stream, const u32* entries, const Tables& tables,
-                                        const u32* lengths, u8* ring, u8* staged, u16* tiles, u32 limit) {
-    SequencesResult result{ZSTD_SEQUENCES_STREAM, 0, 0, {symbolic(0), symbolic(1), symbolic(2)}};
+DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32 stream, const u32* entries, u32 literal_log, u32 offset_log,
+                                        u32 match_log, u8* ring, Staged staged, u32 limit) {
+    constexpr u32 BITS = Format::OFFSET_BITS;
+    SequencesResult result{ZSTD_SEQUENCES_STREAM, 0, 0, {symbolic(0, BITS), symbolic(1, BITS), symbolic(2, BITS)}};
     u32 end = block.input + block.size;
     BitReader bits;
     if (stream >= end || !bits_open(bits, in, stream, end, ring)) return result;
     const u32* literal_table = entries;
     const u32* offset_table = entries + table_place(1);
     const u32* match_table = entries + table_place(2);
-    u32 literal_state = bits_read(bits, tables.log[0]);
-    u32 offset_state = bits_read(bits, tables.log[1]);
-    u32 match_state = bits_read(bits, tables.log[2]);
-    u32 first = symbolic(0), second = symbolic(1), third = symbolic(2);
+    u32 literal_state = bits_read(bits, literal_log);
+    u32 offset_state = bits_read(bits, offset_log);
+    u32 match_state = bits_read(bits, match_log);
+    u32 first = result.repeats[0], second = result.repeats[1], third = result.repeats[2];
     u32 output = 0, literals = 0;
-    // Where a tile starts that no sequence is noted for yet.
-    u32 next_tile = tiles == nullptr ? ~0u : 0;
-    bool bad_offset = false;
+    // Where a tile starts that has no note yet; and what is to be looked at once the output is past it.
+    u32 next_tile = 0, stop = Format::NOTED ? 0 : limit;
+    u32 last_bits = 0;
     const u32 count = block.sequences, literals_len = block.literals_len;
-    for (u32 index = 0; index < count; index++) {
-        // A sequence takes at most 89 bits.
-        if (index % 8 == 0) bits_fill(bits);
-        u32 literal_entry = literal_table[literal_state];
-        u32 offset_entry = offset_table[offset_state];
-        u32 match_entry = match_table[match_state];
-        u32 offset_bits = offset_entry >> 10 & 31, match_bits = match_entry >> 10 & 31, literal_bits = literal_entry >> 10 & 31;
-        u32 literal_next = literal_entry >> 6 & 15, match_next = match_entry >> 6 & 15, offset_next = offset_entry >> 6 & 15;
-        if (index + 1 == count) literal_next = match_next = offset_next = 0;
-        // Bits follow in this order: of the offset, at most 31; of the match length and the literal length, 32 together; of the three states, 26.
-        Window window = bits_look(bits);
-        u32 offset_value = bits_field(window.first, offset_bits);
-        u32 lengths_first = funnel_left(window.first, window.second, offset_bits), lengths_second = funnel_left(window.second, window.third, offset_bits);
-        u32 match_value = bits_field(lengths_first, match_bits);
-        u32 literal_value = bits_field(shift_left(lengths_first, match_bits), literal_bits);
-        u32 states = funnel_left(lengths_first, lengths_second, match_bits + literal_bits);
-        literal_state = (literal_entry >> 16) + bits_field(states, literal_next);
-        states = shift_left(states, literal_next);
-        match_state = (match_entry >> 16) + bits_field(states, match_next);
-        offset_state = (offset_entry >> 16) + bits_field(shift_left(states, match_next), offset_next);
-        bits_skip(bits, offset_bits + match_bits + literal_bits + literal_next + match_next + offset_next);
+    // What a sequence needs is loaded while the one before is worked on.
+    u32 literal_next = literal_table[literal_state], offset_next = offset_table[offset_state], match_next = match_table[match_state];
+    Window next = bits_look(bits);
+    u32 index = 0;
+    while (index < count) {
+        // A sequence takes at most 89 bits, and the bits of another have been looked at.
+        bits_fill(bits);
+        u32 round = minimum(index + 8, count);
+        ROLLED
+        for (; index < round; index++) {
+            u32 literal_entry = literal_next, offset_entry = offset_next, match_entry = match_next;
+            Window window = next;
+            // Bits follow in this order: of the offset, at most 31; of the match length and the literal length, 32 together; of the three states, 26.
+            u32 all = literal_entry + offset_entry + match_entry;
+            u32 offset_bits = offset_entry >> 8, match_bits = match_entry >> 8, literal_bits = literal_entry >> 8;
+            // At each step, what is read goes behind what the entry says.
+            u32 value = funnel_left_wrap(1, window.first, offset_bits);
+            u32 high = funnel_left_wrap(window.first, window.second, offset_bits), low = funnel_left_wrap(window.second, window.third, offset_bits);
+            u32 match_length = funnel_left_wrap(match_entry >> 16 & 31, high, match_bits) + MIN_MATCH;
+            high = funnel_left_wrap(high, low, match_bits);
+            low = funnel_left_wrap(low, 0, match_bits);
+            u32 literal_length = funnel_left_wrap(literal_entry >> 16 & 31, high, literal_bits);
+            u32 states = funnel_left_wrap(high, low, literal_bits);
+            literal_next = literal_table[funnel_left_wrap(literal_entry >> 23, states, literal_entry)];
+            states = funnel_left_wrap(states, 0, literal_entry);
+            match_next = match_table[funnel_left_wrap(match_entry >> 23, states, match_entry)];
+            states = funnel_left_wrap(states, 0, match_entry);
+            offset_next = offset_table[funnel_left_wrap(offset_entry >> 23, states, offset_entry)];
+            bits.position = dot_bytes(all, 0xffff, bits.position);
+            next = bits_look(bits);
+            last_bits = all & 31;
 
-        u32 literal_code = literal_entry & 63;
-        u32 literal_length = lengths[literal_code] + literal_value;
-        u32 match_length = lengths[MAX_LITERAL_LENGTH + 1 + (match_entry & 63)] + match_value;
-        // Values 1 to 3 stand for repeated offsets, or one less than the first (RFC 8878 3.1.1.5). Without branches: lanes do not agree.
-        bool fresh = offset_bits > 1;
-        u32 which = fresh ? 4 : offset_bits + offset_value + (literal_code == 0 ? 1 : 0);
-        u32 value = (1u << offset_bits) + offset_value - 3;
-        u32 less = first & SYMBOLIC ? first + 1 : first - 1;
-        bad_offset |= (fresh && value >= SYMBOLIC) || (which == 3 && first == 1);
-        u32 offset = fresh ? value & (SYMBOLIC - 1) : which == 0 ? first : which == 1 ? second : which == 2 ? third : less;
-        third = which >= 2 ? second : third;
-        second = which >= 1 ? first : second;
-        first = offset;
-        // Nothing here wraps: a position is at most its limit, and a length below 2^18.
-        Format::put(staged, index, output, literals, offset);
-        literals += literal_length;
-        output += literal_length + match_length;
-        if (literals > literals_len || output > limit) {
-            result.reason = literals > literals_len ? ZSTD_TOO_FEW_LITERALS : ZSTD_OUTPUT_TOO_LARGE;
-            result.output = output;
-            return result;
+            // Values 1 to 3 stand for repeated offsets, or one less than the first (RFC 8878 3.1.1.5). Without branches: lanes do not agree.
+            u32 which = value - minimum(literal_length, 1u);
+            u32 other = value > 3 ? minimum(value - 3, (1u << (BITS - 1)) - 1) : first - 1;
+            u32 offset = which >= 3 ? other : which == 2 ? third : which == 1 ? second : first;
+            third = which >= 2 ? second : third;
+            second = which >= 1 ? first : second;
+            first = offset;
+            Format::put(staged, index, output, literals, offset);
+            // Nothing here wraps: a position is at most its limit, and a length below 2^18. Literals are part of the output.
+            u32 literals_before = literals, output_before = output;
+            literals += literal_length;
+            output += literal_length + match_length;
+            if (output > stop) {
+                if (output > limit) {
+                    result.reason = literals > literals_len ? ZSTD_TOO_FEW_LITERALS : ZSTD_OUTPUT_TOO_LARGE;
+                    result.output = output;
+                    return result;
+                }
+                ROLLED
+                for (; Format::NOTED && next_tile < output; next_tile += ZSTD_TILE_STEP) {
+                    u32 before = literals_before + minimum(next_tile - output_before, literal_length);
+                    staged.notes[next_tile / ZSTD_TILE_STEP] = index | (u64)before << 32;
+                }
+                stop = Format::NOTED ? minimum(next_tile, limit) : limit;
+            }
         }
-        for (; next_tile < output; next_tile += ZSTD_TILE_STEP) tiles[next_tile / ZSTD_TILE_STEP] = (u16)index;
     }
-    Format::put(staged, count, output, literals, 0);
-    // What follows the sequences are literals.
-    u32 block_output = output + (literals_len - literals);
-    if (block_output <= ZSTD_BLOCK_MAX) {
-        for (; next_tile < block_output; next_tile += ZSTD_TILE_STEP) tiles[next_tile / ZSTD_TILE_STEP] = (u16)count;
-    }
+    // The last sequence has no next one.
+    bits.position += (i32)last_bits;
     result.output = output;
     result.literals = literals;
     result.repeats[0] = first;
     result.repeats[1] = second;
     result.repeats[2] = third;
-    result.reason = bits_left(bits) != 0 ? ZSTD_SEQUENCES_STREAM : bad_offset ? ZSTD_OFFSET : ZSTD_GOOD;
+    result.reason = literals > literals_len ? ZSTD_TOO_FEW_LITERALS : bits_left(bits) != 0 ? ZSTD_SEQUENCES_STREAM : ZSTD_GOOD;
+    if (result.reason != ZSTD_GOOD) return result;
+    // What follows the sequences are literals.
+    u32 block_output = output + (literals_len - literals);
+    ROLLED
+    for (; Format::NOTED && block_output <= limit && next_tile < block_output; next_tile += ZSTD_TILE_STEP)
+        staged.notes[next_tile / ZSTD_TILE_STEP] = count | (u64)(literals + (next_tile - output)) << 32;
     return result;
 }

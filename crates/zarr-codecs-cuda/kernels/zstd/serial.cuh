@@ -89,7 +89,7 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
         }
         u8* output = slot.decoded + block.output;
         if (block.kind != COMPRESSED_BLOCK) {
-            copy_block(in, block, output);
+            copy_block(in, block, nullptr, output);
         } else {
             if (thread_index() < WARP && block.literals_kind >= COMPRESSED_LITERALS) {
                 LiteralsTask task{in, &block, &shared.tree, literals, state, shared.index};
@@ -99,7 +99,6 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
             if (thread_index() < WARP && block.sequences != 0) {
                 Tables& tables = shared.tables.tables;
                 u32 stream = 0;
-                lengths_fill(shared.sequences.lengths);
                 if (first_thread) {
                     const Block* defined_by[3];
                     for (u32 i = 0; i < 3; i++) defined_by[i] = table_mode(block, i) == REPEAT_TABLE ? &shared.table[i] : &block;
@@ -112,11 +111,12 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
                         fail(state, shared.index, tables.reason);
                     } else {
                         u32 limit = block_output_max(block, slot.decoded_len - block.output);
-                        SequencesResult result = decode_sequences<Wide>(in, block, stream, shared.tables.entries, tables,
-                                                                        shared.sequences.lengths, shared.tables.ring, staged, nullptr, limit);
+                        u32 logs[3] = {tables.log[0], tables.log[1], tables.log[2]};
+                        SequencesResult result = decode_sequences<Wide>(in, block, stream, shared.tables.entries, logs[0], logs[1], logs[2],
+                                                                        shared.tables.ring, staged_at(staged, 0, 0), limit);
                         note_sequences(block, state, shared.index, limit, 0, result);
                         u32 entry[3] = {shared.repeats[0], shared.repeats[1], shared.repeats[2]};
-                        for (u32 i = 0; i < 3; i++) shared.repeats[i] = resolve_offset(block.repeats[i], entry);
+                        for (u32 i = 0; i < 3; i++) shared.repeats[i] = resolve_offset(block.repeats[i], Wide::OFFSET_BITS, entry);
                     }
                 }
             }
@@ -124,7 +124,7 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
             bool failed = state->error != NO_ERROR;
             block_barrier();
             if (failed) break;
-            if (!execute_block<Wide>(in, block, literals, staged, output, tile_in(shared.tile))) {
+            if (!execute_block<Wide, 1>(in, block, literals, staged_at(staged, 0, 0), output, tile_in(shared.tile))) {
                 if (first_thread) fail(state, shared.index, ZSTD_OFFSET);
                 break;
             }
@@ -158,7 +158,7 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
 //   reads: slots, encoded bytes, decoded bytes; writes: states, its arena, decoded bytes
 KERNEL(zstd_serial, Decode, ZSTD_SERIAL_THREADS, 1) {
     SerialShared& shared = *(SerialShared*)shared_memory();
-    u8* literals = p.serial_arena + (u64)block_index() * p.serial_stride;
+    u8* literals = p.serial_arena + block_index() * p.serial_stride;
     u8* staged = literals + ZSTD_BLOCK_MAX;
     for (u32 base = block_index() * block_threads(); base < p.slot_count; base += grid_blocks() * block_threads()) {
         // Most often there is nothing to do: a look at many slots at once.

@@ -27,7 +27,6 @@ struct Slot {
     decoded_len: u32,
     first_block: u32,
     block_capacity: u32,
-    unused: [u64; 2],
 }
 const _: () = assert!(size_of::<Slot>() == ZSTD_SLOT_SIZE as usize);
 
@@ -43,16 +42,14 @@ struct Decode {
     literals_list: u64,
     sequences_list: u64,
     statuses: u64,
+    serial_arena: u64,
+    serial_stride: u64,
     slot_count: u32,
     block_capacity: u32,
     arena_len: u32,
     wave_count: u32,
     wave: u32,
     batch: u32,
-    serial_stride: u32,
-    seed: u32,
-    serial_arena: u64,
-    unused: [u64; 3],
 }
 const _: () = assert!(size_of::<Decode>() == ZSTD_PLAN_SIZE as usize);
 
@@ -163,7 +160,6 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
             decoded_len: u32::try_from(chunk.decoded.len()).map_err(too_large)?,
             first_block,
             block_capacity: capacity,
-            unused: [0; 2],
         });
         first_block += capacity;
     }
@@ -187,16 +183,14 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
         literals_list: base + layout.literals_list,
         sequences_list: base + layout.sequences_list,
         statuses: base + layout.statuses,
+        serial_arena: base + layout.serial,
+        serial_stride: u64::from(SERIAL_STRIDE),
         slot_count: chunks.len() as u32,
         block_capacity: layout.block_capacity,
         arena_len: (layout.arena_len / 16) as u32,
         wave_count: layout.wave_count,
         wave: 0,
         batch: 1,
-        serial_stride: SERIAL_STRIDE,
-        seed: 0,
-        serial_arena: base + layout.serial,
-        unused: [0; 3],
     };
     let reads: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.encoded).collect();
     let writes: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.decoded).chain([&scratch]).collect();
@@ -237,7 +231,7 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
         _ => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
     };
     let tile = threads * ZSTD_BYTES_PER_THREAD;
-    let execute_shared = tile * 2 + (tile / 3 + 4) * 12;
+    let execute_shared = tile * 2 + (tile / 3 + 4) * 16;
     for wave in 0..params.wave_count {
         params.wave = wave;
         // Literals and sequences have nothing to do with each other.
