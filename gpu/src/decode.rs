@@ -1,14 +1,16 @@
 //! `zarr-gpu decode`: how fast chunks are decoded on a device, stage by stage.
 
+use std::any::Any;
 use std::error::Error;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use zarr_buffer_api::{BufferError, Device, DeviceId, Layout, Queue, Region};
+use zarr_buffer_api::{Buffer, BufferError, Device, DeviceId, Layout, Queue, Region};
 use zarr_buffer_cuda::{CudaDevice, CudaMark, CudaQueue};
 use zarr_codec_api::{ByteLen, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Representation, Segment, Stage};
 use zarr_codecs_cuda::{CudaEngine, Engine, Kernel, KernelProvider, Launch};
@@ -155,12 +157,12 @@ fn compress(data: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let chunks: Vec<&[u8]> = data.chunks(chunk).collect();
     let results: Vec<Mutex<Option<Vec<u8>>>> = chunks.iter().map(|_| Mutex::new(None)).collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
+    let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let index = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(bytes) = chunks.get(index) else { break };
                     let frame = zstd::bulk::compress(bytes, 3).ok();
                     if let Ok(mut result) = results[index].lock() {
@@ -208,6 +210,38 @@ fn write_pack(path: &std::path::Path, frames: &[Vec<u8>], bytes: &[u8], chunk: u
     file.write_all(&bytes[..chunk])?;
     file.write_all(&bytes[bytes.len() - chunk..])?;
     Ok(file.flush()?)
+}
+
+/// Counts what is allocated on the device.
+#[derive(Debug)]
+struct CountingDevice {
+    inner: Arc<CudaDevice>,
+    allocated: AtomicUsize,
+}
+
+impl Device for CountingDevice {
+    fn id(&self) -> DeviceId {
+        self.inner.id()
+    }
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn is_unified(&self) -> bool {
+        self.inner.is_unified()
+    }
+    fn create_queue(&self) -> std::result::Result<Arc<dyn Queue>, BufferError> {
+        self.inner.create_queue()
+    }
+    fn allocate(&self, len: usize, queue: &dyn Queue) -> std::result::Result<Buffer, BufferError> {
+        self.allocated.fetch_add(len, Ordering::Relaxed);
+        self.inner.allocate(len, queue)
+    }
+    fn allocate_staging(&self, len: usize) -> std::result::Result<Buffer, BufferError> {
+        self.inner.allocate_staging(len)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self.inner.as_any()
+    }
 }
 
 /// Times every launch between two marks.
@@ -285,7 +319,8 @@ fn row(args: &DecodeArgs, device: &Arc<CudaDevice>, name: &str, frames: &[Vec<u8
         slots.push(DeviceSlot { encoded: on_device.slice(at..at + frame.len())?, decoded });
         at += frame.len();
     }
-    let context = DeviceContext { device: &**device, queue: &*queue, scratch_budget: 8 << 30 };
+    let counting = CountingDevice { inner: Arc::clone(device), allocated: AtomicUsize::new(0) };
+    let context = DeviceContext { device: &counting, queue: &*queue, scratch_budget: 8 << 30 };
     let check = |slots: &[DeviceSlot], segment: &Arc<dyn DeviceSegment>| -> Result<f64> {
         queue.synchronize()?;
         let start = Instant::now();
@@ -298,6 +333,7 @@ fn row(args: &DecodeArgs, device: &Arc<CudaDevice>, name: &str, frames: &[Vec<u8
     };
     queue.fill_bytes(&output, 0xab)?;
     check(&slots, &plain)?;
+    let temporary = counting.allocated.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
     let back = device.allocate_staging(bytes.len())?;
     queue.copy(&output, &back)?;
     back.wait()?;
@@ -336,7 +372,6 @@ fn row(args: &DecodeArgs, device: &Arc<CudaDevice>, name: &str, frames: &[Vec<u8
     let (gpu, call, alone) = (median(spans), median(calls), median(alone));
     let ratio = bytes.len() as f64 / encoded.len() as f64;
     let rate = bytes.len() as f64 / gpu / 1e6;
-    let temporary = plain.scratch_len(slots.len()) as f64 / f64::from(1 << 20);
     if args.json {
         println!(
             "{{\"row\":\"{name}\",\"chunks\":{},\"ratio\":{ratio:.3},\"gpu_ms\":{gpu:.3},\"decoded_gb_s\":{rate:.2},\"call_ms\":{call:.3},\"temporary_mib\":{temporary:.0},\"alone_ms\":{alone:.3}}}",

@@ -57,8 +57,13 @@ const _: () = assert!(size_of::<Decode>() == ZSTD_PLAN_SIZE as usize);
 const SERIAL_GRID: u32 = 4;
 /// Room of one of them: literals, then sequences of 16 bytes and one that ends them.
 const SERIAL_STRIDE: u32 = ZSTD_BLOCK_MAX + (ZSTD_HEADER_SEQUENCES + 1) * 16;
-/// Staged literals and sequences take at most this many bytes for each byte of output, in 16ths: 1 and 8/3.
-const WORST_NEED_16THS: u64 = 59;
+/// The most that a chunk stages: of a compact one, 6 bytes for each sequence, which makes 3 bytes at least; of others, 8, and its literals. And notes and
+/// padding for each block.
+fn worst_need(decoded: u64) -> u64 {
+    let staged = if decoded <= u64::from(ZSTD_COMPACT_MAX) { 2 * decoded } else { decoded.saturating_mul(11) / 3 };
+    let notes = decoded.min(u64::from(ZSTD_BLOCK_MAX)).div_ceil(u64::from(ZSTD_TILE_STEP)) * 8;
+    staged.saturating_add(block_capacity(decoded) * (notes + 32))
+}
 
 /// Where everything lies in the temporary memory of one batch. All offsets are multiples of 256 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +95,7 @@ impl Layout {
         };
         let count = decoded.clone().count() as u64;
         let output: u64 = decoded.clone().sum();
+        let worst: u64 = decoded.clone().map(worst_need).fold(0, u64::saturating_add);
         let block_capacity: u64 = decoded.map(block_capacity).sum();
         let slots = take(count * u64::from(ZSTD_SLOT_SIZE));
         let waves = take(u64::from(ZSTD_MAX_WAVES * ZSTD_WAVE_SIZE));
@@ -100,7 +106,6 @@ impl Layout {
         let serial = take(u64::from(SERIAL_STRIDE) * u64::from(SERIAL_GRID));
         // Lists are made for the waves that there are, and how many depends on the arena.
         let list = (block_capacity * 4).next_multiple_of(256);
-        let worst = output * WORST_NEED_16THS / 16 + 1024 * count;
         let room = budget.saturating_sub(at + 2 * list * u64::from(ZSTD_MAX_WAVES));
         let arena_len = (output / 16 * 15).max(32 << 20).min(worst).min(room).max(4096) / 256 * 256;
         let wave_count = worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES)) as u32;
