@@ -1,7 +1,8 @@
 //! Zstandard (RFC 8878), the codec `zstd`: decoding on a device.
 //!
-//! A batch goes through a fixed run of kernels; what they find stays on the device. All blocks of all frames are entropy-decoded side by side, into an arena
-//! of literals and sequences; then each frame is put together by one block of threads. What is larger than the arena goes through it in waves.
+//! A batch goes through a fixed run of kernels; what they find stays on the device. All blocks of all frames are entropy-decoded side by side: sequences into
+//! an arena, literals too, or, of chunks of up to 8 MiB, to the end of their own output; then each frame is put together by one block of threads. What is
+//! larger than the arena goes through it in waves.
 
 use bytemuck::{Pod, Zeroable};
 use zarr_buffer_api::{Buffer, BufferError, Queue, enqueue};
