@@ -100,8 +100,8 @@ fn place(implementation: &str, case: &str) -> Option<Place> {
     let metadata: serde_json::Value = serde_json::from_str(&metadata).ok()?;
     let word = |value: &serde_json::Value, key: &str| value.as_str().or(value[key].as_str()).map(str::to_owned);
     if metadata["zarr_format"] == 3 {
-        let codecs = metadata["codecs"].as_array()?.iter().filter_map(|codec| word(codec, "name"));
-        let codec = codecs.filter(|name| name != "bytes").last().unwrap_or_else(|| "bytes".to_owned());
+        let mut codecs = metadata["codecs"].as_array()?.iter().filter_map(|codec| word(codec, "name"));
+        let codec = codecs.rfind(|name| name != "bytes").unwrap_or_else(|| "bytes".to_owned());
         return Some(Place::new(implementation, codec, word(&metadata["data_type"], "name")?));
     }
     let filter = || metadata["filters"].as_array().and_then(|filters| filters.last()).and_then(|filter| word(filter, "id"));

@@ -25,9 +25,11 @@ pub(crate) struct Entry {
     pub(crate) place: Option<Place>,
     /// Those of one lane share a process, one after the other: what they need is dear to set up.
     pub(crate) lane: Option<&'static str>,
-    place_of_case: Box<dyn Fn(&str) -> Option<Place> + Send + Sync>,
+    place_of_case: Box<PlaceOfCase>,
     build: Box<dyn Fn() -> Result<Suite, Unbuilt> + Send + Sync>,
 }
+
+type PlaceOfCase = dyn Fn(&str) -> Option<Place> + Send + Sync;
 
 /// Why there is no suite.
 #[derive(Debug)]
