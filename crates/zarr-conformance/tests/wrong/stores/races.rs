@@ -1,15 +1,8 @@
 //! Stores that several callers at once, or futures that are dropped, bring out of step. None of it is luck: whoever could be disturbed waits until it is.
 
-use std::cell::RefCell;
-
 use zarr_store_api::{Bytes, ReadableStore, StoreError, StoreErrorKind, StoreKey, WritableStore};
 
 use super::{Right, Wrong, failure, wrong, wrong_async};
-
-/// Where it is kept that something has happened, beside the values.
-fn mark(name: &str) -> StoreKey {
-    name.parse().unwrap()
-}
 
 /// The first that comes here and finds others at work; nobody after it.
 fn is_first(right: &Right) -> bool {
@@ -32,17 +25,12 @@ pub(crate) fn table() -> Vec<Wrong> {
     vec![
         wrong("store/read/concurrent", "all readers share one cursor", |store| {
             store.get = |right, key, range| {
-                let (notes, cursor) = (&right.notes, mark("cursor"));
-                notes.values.lock().unwrap().insert(cursor.clone(), key.to_string().into());
-                notes.advance();
+                right.notes.add(key.as_str());
                 if is_first(right) {
-                    let at = || notes.values.lock().unwrap()[&cursor].clone();
-                    let moved = RefCell::new(at());
-                    notes.wait_until(|| {
-                        moved.replace(at());
-                        *moved.borrow() != key.as_str()
-                    });
-                    return right.get(&String::from_utf8_lossy(&moved.borrow()).parse()?, range);
+                    // Where the cursor stood for somebody else: kept, since it may come back before this thread looks.
+                    let other = || right.notes.names.lock().unwrap().iter().find(|name| *name != key.as_str() && *name != "first").cloned();
+                    right.notes.wait_until(|| other().is_some());
+                    return right.get(&other().unwrap_or_else(|| key.to_string()).parse()?, range);
                 }
                 right.get(key, range)
             };
