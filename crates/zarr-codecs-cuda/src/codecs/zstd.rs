@@ -107,9 +107,15 @@ impl Layout {
         let serial = take(u64::from(SERIAL_STRIDE) * u64::from(SERIAL_GRID));
         // Lists are made for the waves that there are, and how many depends on the arena.
         let list = (block_capacity * 4).next_multiple_of(256);
-        let room = budget.saturating_sub(at + 2 * list * u64::from(ZSTD_MAX_WAVES));
-        let arena_len = (output / 16 * 15).max(32 << 20).min(worst).min(room).max(4096) / 256 * 256;
-        let wave_count = worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES)) as u32;
+        let waves_of = |arena_len: u64| worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES));
+        let wanted = (output / 16 * 15).max(32 << 20).min(worst).max(4096).next_multiple_of(256);
+        let arena_len = if at + 2 * list * waves_of(wanted) + wanted <= budget {
+            wanted
+        } else {
+            // A smaller arena has more waves: with room for the lists of all that there can be, it fits.
+            budget.saturating_sub(at + 2 * list * u64::from(ZSTD_MAX_WAVES)).clamp(4096, wanted) / 256 * 256
+        };
+        let wave_count = waves_of(arena_len) as u32;
         let mut take = |len: u64| {
             let from = at;
             at = from + len.next_multiple_of(256);
@@ -301,4 +307,25 @@ pub(crate) fn verdict(status: u32) -> Result<(), CodecError> {
 
 fn usize_of(len: u64) -> Result<usize, CodecError> {
     usize::try_from(len).map_err(|_| CodecError::limit("zstd", usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_fits_the_memory_that_it_asks_for() {
+        for count in [1, 2, 7, 100, 1000] {
+            for len in [0, 1, 60, 500, 1500, 2000, 4000, 10_000, 100_000, 1 << 20, 9 << 20] {
+                let decoded = || std::iter::repeat_n(len, count);
+                let asked = Layout::new(decoded(), u64::MAX);
+                let given = Layout::new(decoded(), asked.total);
+                assert_eq!(given, asked, "{count} chunks of {len} bytes");
+                // Less is made do with, down to an arena that is all lists.
+                let less = asked.total - asked.arena_len / 2;
+                let lists = asked.literals_list + 2 * u64::from(asked.block_capacity) * 4 * u64::from(ZSTD_MAX_WAVES);
+                assert!(less < lists + 4096 || Layout::new(decoded(), less).total <= less, "{count} chunks of {len} bytes in {less}");
+            }
+        }
+    }
 }
