@@ -21,8 +21,8 @@
 //! Written in Rust after the published algorithm, as the bindings to the library need tools that a build does not have everywhere. Streams
 //! are the library's bit for bit, except that blocks whose largest number is below 2^-97 (`float32`) or 2^-961 (`float64`) are coded as
 //! they should be, where the library multiplies with an infinite factor and codes other numbers; every decoder reads them. NaN and infinity
-//! are an error in encoding, except in the reversible mode, which keeps all bits; the library does not say what it makes of them. Truncated
-//! streams and bytes behind the last block are errors.
+//! are an error in encoding, except in the reversible mode, which keeps all bits, but for the payload of a NaN of 16 bits, which it takes through a
+//! wider number; the library does not say what it makes of them. Truncated streams and bytes behind the last block are errors.
 
 use serde::Deserialize;
 use zarr_codec_api::{ArrayRepresentation, ArrayToBytes, ByteLen, CodecError, HostProvider, Limits, SimpleCodec};
