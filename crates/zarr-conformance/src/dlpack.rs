@@ -10,6 +10,7 @@
 
 mod consumer;
 mod foreign;
+mod ours;
 mod producer;
 mod streams;
 mod taken;
@@ -24,6 +25,7 @@ use zarr_meta::DataType;
 
 use crate::suite::{Subject, Suite};
 pub use consumer::cases as consumer_cases;
+pub use ours::{exports, imports};
 pub use producer::cases as producer_cases;
 
 /// A tensor that a producer is asked for.

@@ -4,6 +4,7 @@
 
 mod codecs;
 mod devices;
+mod dlpack;
 mod implementations;
 mod kernels;
 mod pairs;
@@ -105,6 +106,7 @@ pub(crate) fn all(device: Device) -> Vec<Entry> {
         entries.extend(pairs::entries());
         entries.extend(kernels::on_host());
         entries.extend(devices::on_host());
+        entries.extend(dlpack::entries());
         entries.extend(stores::entries());
         entries.extend(implementations::entries());
     }
