@@ -51,10 +51,8 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
             return Err(filter::unsupported(codec, &array.data_type));
         }
         check(&config.codecs, array)?;
-        let block = N5Default { codecs: config.codecs };
-        // A chain that cannot work is told before any chunk is looked at.
-        block.chain(array, &array.shape)?;
-        Ok(SimpleCodec::array_to_bytes(block))
+        let whole = bind(&config.codecs, array, &array.shape)?;
+        Ok(SimpleCodec::array_to_bytes(N5Default { codecs: config.codecs, whole }))
     })
 }
 
@@ -88,18 +86,20 @@ fn check(codecs: &[Extension], array: &ArrayRepresentation) -> Result<(), CodecE
     }
 }
 
+/// The codecs, over a block of `shape`.
+fn bind(codecs: &[Extension], chunk: &ArrayRepresentation, shape: &[u64]) -> Result<Chain, CodecError> {
+    let block = ArrayRepresentation { shape: shape.to_vec(), ..chunk.clone() };
+    Chain::bind(codecs, block, &Registry::new().with(crate::provider()), &Policy::Host)
+}
+
 #[derive(Debug)]
 struct N5Default {
     codecs: Vec<Extension>,
+    /// The codecs, over a block that is not cut short.
+    whole: Chain,
 }
 
 impl N5Default {
-    /// The codecs, over a block of `shape`.
-    fn chain(&self, representation: &ArrayRepresentation, shape: &[u64]) -> Result<Chain, CodecError> {
-        let block = ArrayRepresentation { shape: shape.to_vec(), ..representation.clone() };
-        Chain::bind(&self.codecs, block, &Registry::new().with(crate::provider()), &Policy::Host)
-    }
-
     /// The shape that the header claims, no larger than `most` along any axis, and what is behind the header.
     fn header<'a>(encoded: &'a [u8], most: &[u64]) -> Result<(Vec<u64>, &'a [u8]), CodecError> {
         let short = || CodecError::format(NAME, format!("{} bytes do not hold the header of a block", encoded.len()));
@@ -123,21 +123,20 @@ impl N5Default {
 }
 
 impl ArrayToBytes for N5Default {
-    fn encoded_len(&self, decoded: &ArrayRepresentation, limits: &Limits) -> Result<ByteLen, CodecError> {
-        let _ = limits;
+    fn encoded_len(&self, decoded: &ArrayRepresentation, _: &Limits) -> Result<ByteLen, CodecError> {
         let header = FIXED_HEADER.saturating_add(decoded.shape.len().saturating_mul(4));
-        let body = self.chain(decoded, &decoded.shape)?.encoded().byte_len()?;
+        let body = self.whole.encoded().byte_len()?;
         // A block that is cut short is smaller, but its compressed bytes need not be.
         Ok(ByteLen::AtMost(body.map_or(0, ByteLen::upper).saturating_add(header as u64)))
     }
 
     fn decode(&self, representation: &ArrayRepresentation, encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
         let (shape, body) = Self::header(encoded, &representation.shape)?;
-        let chain = self.chain(representation, &shape)?;
         let mut scratch = Scratch::new();
         if shape == representation.shape {
-            return chain.decode(body, Target::Exact(decoded), &mut scratch);
+            return self.whole.decode(body, Target::Exact(decoded), &mut scratch);
         }
+        let chain = bind(&self.codecs, representation, &shape)?;
         let item_size = representation.data_type.fixed_size().unwrap_or(1);
         let mut block = scratch.try_take_len(chain.representation().fixed_len(NAME)?, NAME)?;
         chain.decode(body, Target::Exact(&mut block), &mut scratch)?;
@@ -162,7 +161,7 @@ impl ArrayToBytes for N5Default {
             encoded.extend(u32::try_from(len).map_err(|_| too_large())?.to_be_bytes());
         }
         let mut body = Vec::new();
-        self.chain(representation, &representation.shape)?.encode(Source::Bytes(decoded), &mut body, &mut Scratch::new())?;
+        self.whole.encode(Source::Bytes(decoded), &mut body, &mut Scratch::new())?;
         encoded.extend(body);
         Ok(())
     }
