@@ -2,14 +2,15 @@
 //!
 //! A producer makes tensors of what it is asked for ([`Wanted`]), legacy and versioned, and knows how many of them were not given back yet:
 //! [`ProducerUnderTest`]. A consumer takes tensors over, and says what it has seen ([`Seen`]): [`ConsumerUnderTest`]. The laws hold them to
-//! [DLPack's C API] and to the rules of `__dlpack__` in the [array API standard]. All tensors are in host memory; what devices add (kinds, numbers, streams) is
-//! checked on numbers.
+//! [DLPack's C API] and to the rules of `__dlpack__` in the [array API standard]. Tensors lie in host memory, or in that of whatever device the
+//! subject names with how to read it: [`TensorMemory`]. The rules of streams are checked on numbers.
 //!
 //! [DLPack's C API]: https://dmlc.github.io/dlpack/latest/c_api.html
 //! [array API standard]: https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
 
 mod consumer;
 mod foreign;
+mod memory;
 mod ours;
 mod producer;
 mod streams;
@@ -25,7 +26,8 @@ use zarr_meta::DataType;
 
 use crate::suite::{Subject, Suite};
 pub use consumer::cases as consumer_cases;
-pub use ours::{exports, imports};
+pub use memory::{DeviceMemory, HostMemory, Placed, TensorMemory};
+pub use ours::{exports, exports_from, exports_on, imports, imports_on};
 pub use producer::cases as producer_cases;
 
 /// A tensor that a producer is asked for.
@@ -45,7 +47,7 @@ pub struct Wanted {
     pub copied: bool,
 }
 
-/// What makes DLPack tensors in host memory.
+/// What makes DLPack tensors.
 ///
 /// # Safety
 /// A pointer that is given is to a managed tensor of its kind, as DLPack says, which the caller then owns, and whose deleter may be called once on any thread.
@@ -65,6 +67,11 @@ pub unsafe trait ProducerSubject: Subject {
 
     /// How many tensors were handed out and not given back yet.
     fn live(&self) -> usize;
+
+    /// The memory that its tensors lie in.
+    fn memory(&self) -> Arc<dyn TensorMemory> {
+        Arc::new(HostMemory::default())
+    }
 
     /// Who waits for data on a device, given by kind and number, when a consumer passes `stream`; `None` if the producer says nothing of streams.
     /// Within that, an error is a refusal.
@@ -94,6 +101,11 @@ pub trait ConsumerSubject: Subject {
     /// # Safety
     /// As [`ConsumerSubject::versioned`].
     unsafe fn legacy(&self, tensor: *mut DLManagedTensor) -> Result<Seen, String>;
+
+    /// The memory that the tensors lie in which it is given.
+    fn memory(&self) -> Arc<dyn TensorMemory> {
+        Arc::new(HostMemory::default())
+    }
 }
 
 /// What a consumer has seen of a tensor.
@@ -127,6 +139,7 @@ pub struct ProducerUnderTest {
     versioned: Produce<DLManagedTensorVersioned>,
     legacy: Produce<DLManagedTensor>,
     live: Box<dyn Fn() -> usize + Send + Sync>,
+    memory: Arc<dyn TensorMemory>,
     streams: Option<Streams>,
     unsupported: Vec<String>,
 }
@@ -135,7 +148,7 @@ pub struct ProducerUnderTest {
 const STREAMS: &str = "dlpack-producer/stream/";
 
 impl ProducerUnderTest {
-    /// A producer that claims to support everything but streams.
+    /// A producer in host memory that claims to support everything but streams.
     ///
     /// # Safety
     /// The functions do as [`ProducerSubject`] says.
@@ -147,7 +160,15 @@ impl ProducerUnderTest {
         live: impl Fn() -> usize + Send + Sync + 'static,
     ) -> Self {
         let (versioned, legacy, live) = (Box::new(versioned), Box::new(legacy), Box::new(live));
-        Self { name: name.into(), versioned, legacy, live, streams: None, unsupported: vec![STREAMS.to_owned()] }
+        let memory = Arc::new(HostMemory::default());
+        Self { name: name.into(), versioned, legacy, live, memory, streams: None, unsupported: vec![STREAMS.to_owned()] }
+    }
+
+    /// Says where its tensors lie, and how their bytes are read there.
+    #[must_use]
+    pub fn in_memory(mut self, memory: Arc<dyn TensorMemory>) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// Says who waits, as [`ProducerSubject::stream`] does.
@@ -200,6 +221,10 @@ unsafe impl ProducerSubject for ProducerUnderTest {
         (self.live)()
     }
 
+    fn memory(&self) -> Arc<dyn TensorMemory> {
+        Arc::clone(&self.memory)
+    }
+
     fn stream(&self, device: (i32, i32), stream: Option<i64>) -> Option<Result<Synchronize, String>> {
         self.streams.as_ref().map(|streams| streams(device, stream))
     }
@@ -218,18 +243,27 @@ pub struct ConsumerUnderTest {
     name: String,
     versioned: Consume<DLManagedTensorVersioned>,
     legacy: Consume<DLManagedTensor>,
+    memory: Arc<dyn TensorMemory>,
     unsupported: Vec<String>,
 }
 
 impl ConsumerUnderTest {
-    /// A consumer that claims to support everything. The functions are called with pointers to managed tensors, which are theirs from then on, and with whether
+    /// A consumer of host memory that claims to support everything. The functions are called with pointers to managed tensors, which are theirs from then on, and with whether
     /// the tensor is to be written.
     pub fn new(
         name: impl Into<String>,
         versioned: impl Fn(*mut DLManagedTensorVersioned, bool) -> Result<Seen, String> + Send + Sync + 'static,
         legacy: impl Fn(*mut DLManagedTensor, bool) -> Result<Seen, String> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), versioned: Box::new(versioned), legacy: Box::new(legacy), unsupported: Vec::new() }
+        let memory = Arc::new(HostMemory::default());
+        Self { name: name.into(), versioned: Box::new(versioned), legacy: Box::new(legacy), memory, unsupported: Vec::new() }
+    }
+
+    /// Says where the tensors are to lie that it is given.
+    #[must_use]
+    pub fn in_memory(mut self, memory: Arc<dyn TensorMemory>) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// Declares that cases whose ids begin with `start` are not supported.
@@ -264,6 +298,10 @@ impl ConsumerSubject for ConsumerUnderTest {
 
     unsafe fn legacy(&self, tensor: *mut DLManagedTensor) -> Result<Seen, String> {
         (self.legacy)(tensor, false)
+    }
+
+    fn memory(&self) -> Arc<dyn TensorMemory> {
+        Arc::clone(&self.memory)
     }
 }
 

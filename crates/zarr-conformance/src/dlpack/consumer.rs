@@ -48,7 +48,7 @@ fn recipe(shape: &[i64]) -> Recipe {
 
 /// What a consumer sees of a tensor that it must take, and what then must be dropped last.
 fn take(subject: &dyn ConsumerSubject, recipe: Recipe) -> Result<(Seen, Foreign), Broken> {
-    let foreign = Foreign::new(recipe);
+    let foreign = Foreign::new(recipe, subject)?;
     let seen = foreign.give(subject, false).map_err(Broken::Unsupported)?;
     Ok((seen, foreign))
 }
@@ -137,10 +137,10 @@ fn read_only(subject: &dyn ConsumerSubject) -> Result<(), Broken> {
     let flagged = || Recipe { flags: FLAG_READ_ONLY, ..recipe(&[3]) };
     ensure!(!take(subject, recipe(&[3]))?.0.read_only, "what may be written is seen as read-only");
     ensure!(take(subject, flagged())?.0.read_only, "what is read-only is seen as writable");
-    let foreign = Foreign::new(flagged());
+    let foreign = Foreign::new(flagged(), subject)?;
     ensure!(foreign.give(subject, true).is_err(), "a read-only tensor is taken to be written");
     ensure!(foreign.calls() == 1, "a read-only tensor is refused, and given back {} times", foreign.calls());
-    let foreign = Foreign::new(recipe(&[3]));
+    let foreign = Foreign::new(recipe(&[3]), subject)?;
     ensure!(foreign.give(subject, true).is_ok(), "a tensor that may be written is refused to who writes");
     Ok(())
 }
@@ -158,7 +158,7 @@ fn newer_minor(subject: &dyn ConsumerSubject) -> Result<(), Broken> {
 
 /// Fails unless the tensor is refused and given back.
 fn ensure_refused(subject: &dyn ConsumerSubject, what: &str, recipe: Recipe) -> Result<(), Broken> {
-    let foreign = Foreign::new(recipe);
+    let foreign = Foreign::new(recipe, subject)?;
     let taken = foreign.give(subject, false);
     ensure!(taken.is_err(), "{what} is taken");
     ensure!(foreign.calls() == 1, "{what} is refused, and given back {} times", foreign.calls());
@@ -183,7 +183,7 @@ fn refuses_types(subject: &dyn ConsumerSubject) -> Result<(), Broken> {
 fn refuses_devices(subject: &dyn ConsumerSubject) -> Result<(), Broken> {
     for (device_type, device_id) in [(99, 0), (0, 0), (-1, 0), (2, -1)] {
         let what = format!("device type {device_type}, number {device_id}");
-        ensure_refused(subject, &what, Recipe { device: DLDevice { device_type, device_id }, ..recipe(&[3]) })?;
+        ensure_refused(subject, &what, Recipe { device: Some(DLDevice { device_type, device_id }), ..recipe(&[3]) })?;
     }
     Ok(())
 }
@@ -224,7 +224,7 @@ fn legacy(subject: &dyn ConsumerSubject) -> Result<(), Broken> {
         (recipe.strides, recipe.byte_offset) = (strides, 16);
         let place = |place: i64| recipe.bytes[16 + place as usize * 4..][..4].to_vec();
         let expected: Vec<u8> = places(&[2, 3], &order).into_iter().flat_map(place).collect();
-        let foreign = Foreign::new(recipe);
+        let foreign = Foreign::new(recipe, subject)?;
         let seen = foreign.give_legacy(subject).map_err(Broken::Unsupported)?;
         ensure_seen("a legacy tensor", &seen, &[2, 3], &expected)?;
         ensure!(!seen.read_only && !seen.copied, "a legacy tensor has flags");

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zarr_buffer_dlpack::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION, code};
 
-use super::{ConsumerSubject, Seen, c_order};
+use super::{ConsumerSubject, Placed, Seen, c_order};
+use crate::suite::Broken;
 
 /// What a tensor is made of; to be changed as a case needs it.
 pub(super) struct Recipe {
@@ -19,7 +20,8 @@ pub(super) struct Recipe {
     pub(super) strides: Option<Vec<i64>>,
     pub(super) ndim: i32,
     pub(super) dtype: DLDataType,
-    pub(super) device: DLDevice,
+    /// Another device than that of the consumer's memory.
+    pub(super) device: Option<DLDevice>,
     pub(super) version: (u32, u32),
     pub(super) flags: u64,
     pub(super) deleter: bool,
@@ -37,7 +39,7 @@ impl Recipe {
             strides: Some(c_order(shape)),
             ndim: shape.len() as i32,
             dtype: DLDataType { code: code::INT, bits: 32, lanes: 1 },
-            device: DLDevice { device_type: 1, device_id: 0 },
+            device: None,
             version: (VERSION.major, VERSION.minor),
             flags: 0,
             deleter: true,
@@ -46,12 +48,11 @@ impl Recipe {
     }
 }
 
-/// A tensor, in the memory of this value.
+/// A tensor, in the memory of a consumer.
 pub(super) struct Foreign(NonNull<Parts>);
 
 struct Parts {
-    /// Aligned as the widest elements.
-    memory: Vec<u128>,
+    memory: Placed,
     shape: Vec<i64>,
     strides: Vec<i64>,
     calls: AtomicUsize,
@@ -75,16 +76,14 @@ fn count(context: *mut c_void) {
 }
 
 impl Foreign {
-    pub(super) fn new(recipe: Recipe) -> Self {
-        let mut memory = vec![0u128; recipe.bytes.len().div_ceil(16) + 1];
-        for (word, bytes) in memory.iter_mut().zip(recipe.bytes.chunks(16)) {
-            let mut whole = [0; 16];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u128::from_ne_bytes(whole);
-        }
+    /// # Errors
+    /// When the consumer's memory has no room.
+    pub(super) fn new(recipe: Recipe, subject: &dyn ConsumerSubject) -> Result<Self, Broken> {
+        let device = subject.memory().device();
+        let memory = subject.memory().place(&recipe.bytes).map_err(Broken::Failed)?;
         let none = DLTensor {
             data: null_mut(),
-            device: recipe.device,
+            device: recipe.device.unwrap_or(device),
             ndim: recipe.ndim,
             dtype: recipe.dtype,
             shape: null_mut(),
@@ -108,7 +107,7 @@ impl Foreign {
         }));
         // SAFETY: just made, and nobody else has it yet.
         let made = unsafe { &mut *parts };
-        let data = if recipe.null_data { null_mut() } else { made.memory.as_mut_ptr().cast::<u8>().wrapping_add(recipe.data).cast() };
+        let data = if recipe.null_data { null_mut() } else { made.memory.start.wrapping_add(recipe.data).cast() };
         let shape = if made.shape.is_empty() { null_mut() } else { made.shape.as_mut_ptr() };
         let strides = if recipe.strides.is_some_and(|strides| !strides.is_empty()) { made.strides.as_mut_ptr() } else { null_mut() };
         let tensor = DLTensor { data, shape, strides, ..none };
@@ -116,7 +115,7 @@ impl Foreign {
         let calls = (&raw mut made.calls).cast::<c_void>();
         (made.legacy.manager_ctx, made.versioned.manager_ctx) = (calls, calls);
         // Not null: from a box.
-        Self(NonNull::new(parts).unwrap_or_else(|| unreachable!("a box is somewhere")))
+        Ok(Self(NonNull::new(parts).unwrap_or_else(|| unreachable!("a box is somewhere"))))
     }
 
     /// How often a deleter was called.

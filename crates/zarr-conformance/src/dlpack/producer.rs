@@ -16,7 +16,7 @@ pub(super) type ProducerCase = Case<dyn ProducerSubject>;
 pub fn cases() -> Vec<ProducerCase> {
     let mut cases = vec![
         case("shape", "a tensor has the axes that were asked for", shape),
-        case("contents", "the elements are where data, offset and strides say, in host memory", contents),
+        case("contents", "the elements are where data, offset and strides say, in the memory of the subject", contents),
         case("strided", "elements in another order than C's are handed out where they lie", strided),
         case(
             "strides",
@@ -27,7 +27,7 @@ pub fn cases() -> Vec<ProducerCase> {
         case("zero-size", "a tensor without elements has its shape all the same", zero_size),
         case("data-types", "code, bits and lanes are those of the data type", data_types),
         case("alignment", "the first element is aligned to its size, wherever the offset is counted", alignment),
-        case("device", "host memory is device 1, number 0", device),
+        case("device", "a tensor names the device that it is on; host memory is device 1, number 0", device),
         case("version", "the versioned structure states version 1 and a minor version that exists", version),
         case("read-only", "read-only is flagged if, and only if, it is so", read_only),
         case("copied", "a copy is flagged if, and only if, it is one", copied),
@@ -55,13 +55,13 @@ fn wanted(shape: &[i64], data_type: DataType) -> Wanted {
 fn take(subject: &dyn ProducerSubject, wanted: &Wanted) -> Result<Taken<DLManagedTensorVersioned>, Broken> {
     let pointer = subject.versioned(wanted).map_err(Broken::Unsupported)?;
     // SAFETY: the subject's promise.
-    unsafe { Taken::new(pointer) }
+    unsafe { Taken::new(pointer, subject.memory()) }
 }
 
 fn take_legacy(subject: &dyn ProducerSubject, wanted: &Wanted) -> Result<Taken<DLManagedTensor>, Broken> {
     let pointer = subject.legacy(wanted).map_err(Broken::Unsupported)?;
     // SAFETY: the subject's promise.
-    unsafe { Taken::new(pointer) }
+    unsafe { Taken::new(pointer, subject.memory()) }
 }
 
 fn shape(subject: &dyn ProducerSubject) -> Result<(), Broken> {
@@ -140,7 +140,8 @@ fn alignment(subject: &dyn ProducerSubject) -> Result<(), Broken> {
 
 fn device(subject: &dyn ProducerSubject) -> Result<(), Broken> {
     let device = take(subject, &wanted(&[3], DataType::Int8))?.device();
-    ensure!((device.device_type, device.device_id) == (1, 0), "device type {}, number {}", device.device_type, device.device_id);
+    let expected = subject.memory().device();
+    ensure!(device == expected, "a tensor on {expected:?} names {device:?}");
     Ok(())
 }
 

@@ -1,11 +1,12 @@
-//! Tensors of producers, taken over: the one place that reads through their pointers.
+//! Tensors of producers, taken over: the one place that follows their pointers.
 #![expect(unsafe_code, reason = "DLPack is pointers")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use zarr_buffer_dlpack::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 
-use super::{c_order, places};
+use super::{TensorMemory, c_order, places};
 use crate::suite::{Broken, ensure};
 
 type Deleter<T> = Option<unsafe extern "C" fn(*mut T)>;
@@ -49,23 +50,27 @@ impl Structure for DLManagedTensorVersioned {
 }
 
 /// A tensor of which the deleter is called when it goes.
-pub(super) struct Taken<T: Structure>(NonNull<T>);
+pub(super) struct Taken<T: Structure> {
+    managed: NonNull<T>,
+    memory: Arc<dyn TensorMemory>,
+}
 
 // SAFETY: a deleter may be called on any thread, and so may the tensor be read.
 unsafe impl<T: Structure> Send for Taken<T> {}
 
 impl<T: Structure> Taken<T> {
-    /// Takes over what a producer gave.
+    /// Takes over what a producer gave, in its memory.
     ///
     /// # Safety
     /// As [`super::ProducerSubject`] says.
-    pub(super) unsafe fn new(pointer: *mut T) -> Result<Self, Broken> {
-        NonNull::new(pointer).map(Self).ok_or_else(|| Broken::Failed("the pointer to the managed tensor is null".into()))
+    pub(super) unsafe fn new(pointer: *mut T, memory: Arc<dyn TensorMemory>) -> Result<Self, Broken> {
+        let managed = NonNull::new(pointer).ok_or_else(|| Broken::Failed("the pointer to the managed tensor is null".into()))?;
+        Ok(Self { managed, memory })
     }
 
     fn get(&self) -> &T {
         // SAFETY: a managed tensor that we own.
-        unsafe { self.0.as_ref() }
+        unsafe { self.managed.as_ref() }
     }
 
     pub(super) fn tensor(&self) -> DLTensor {
@@ -129,8 +134,10 @@ impl<T: Structure> Taken<T> {
             ensure!(!tensor.data.is_null(), "there are elements, and no data");
             let at = tensor.byte_offset as isize + place as isize * item_size as isize;
             let start = tensor.data.cast::<u8>().wrapping_offset(at);
-            // SAFETY: an element of a tensor in host memory, as shape, strides and offset of its producer say.
-            elements.extend_from_slice(unsafe { std::slice::from_raw_parts(start, item_size) });
+            let mut element = vec![0; item_size];
+            // SAFETY: an element of a tensor in this memory, as shape, strides and offset of its producer say.
+            unsafe { self.memory.read(start, &mut element) }.map_err(Broken::Failed)?;
+            elements.extend(element);
         }
         Ok(elements)
     }
@@ -140,7 +147,7 @@ impl<T: Structure> Drop for Taken<T> {
     fn drop(&mut self) {
         if let Some(deleter) = self.get().deleter() {
             // SAFETY: called once, by the owner.
-            unsafe { deleter(self.0.as_ptr()) };
+            unsafe { deleter(self.managed.as_ptr()) };
         }
     }
 }

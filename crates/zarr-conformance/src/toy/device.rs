@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zarr_buffer_api::{Buffer, BufferError, Device, DeviceId, DeviceKind, Layout, Queue};
 
 use super::counters::{Counters, Tally};
-use super::memory::{Operand, ToyMemory};
+use super::memory::{Blocks, Operand, ToyMemory};
 use super::queue::ToyQueue;
 use super::segment::ToyProvider;
 use super::tracker::{Tracker, Violation};
@@ -56,6 +56,7 @@ pub(super) struct World {
     pub(super) unified: bool,
     pub(super) options: ToyOptions,
     pub(super) tally: Tally,
+    pub(super) blocks: Blocks,
     tracker: Mutex<Tracker>,
     queues: AtomicU64,
 }
@@ -67,6 +68,7 @@ impl World {
             unified,
             options,
             tally: Tally::default(),
+            blocks: Blocks::default(),
             tracker: Mutex::default(),
             queues: AtomicU64::new(0),
         })

@@ -2,11 +2,12 @@
 
 use std::alloc;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use zarr_buffer_api::{Buffer, BufferError, BufferErrorKind, CopyAxis, DeviceId, Event, Layout, Memory, Offsets, copy_axes};
 
@@ -68,6 +69,24 @@ unsafe impl Send for SharedBlock {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBlock {}
 
+/// The device memory that is there, by address: imported buffers have nothing else to be known by.
+#[derive(Debug, Default)]
+pub(super) struct Blocks(Mutex<BTreeMap<u64, (usize, Weak<Block>)>>);
+
+impl Blocks {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, (usize, Weak<Block>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The block that the bytes lie in, its address, and where in it they start.
+    fn find(&self, address: u64, len: usize) -> Option<(Arc<Block>, u64, usize)> {
+        let blocks = self.lock();
+        let (&start, (block_len, block)) = blocks.range(..=address).next_back()?;
+        let offset = usize::try_from(address - start).ok()?;
+        (offset.checked_add(len)? <= *block_len).then_some((block.upgrade()?, start, offset))
+    }
+}
+
 /// One allocation of a toy device.
 #[derive(Debug)]
 pub(super) struct ToyMemory {
@@ -108,7 +127,11 @@ impl ToyMemory {
         if !level.raise(len as u64, limit) {
             return Err(no_room(world, len));
         }
-        Ok(Self { world: Arc::clone(world), device, block: Arc::new(block), address, len, staging, pending: Vec::new() })
+        let block = Arc::new(block);
+        if device == world.id {
+            world.blocks.lock().insert(address, (len, Arc::downgrade(&block)));
+        }
+        Ok(Self { world: Arc::clone(world), device, block, address, len, staging, pending: Vec::new() })
     }
 }
 
@@ -120,6 +143,9 @@ impl Drop for ToyMemory {
     fn drop(&mut self) {
         let level = if self.staging { &self.world.tally.staging_bytes } else { &self.world.tally.device_bytes };
         level.lower(self.len as u64);
+        if self.device == self.world.id {
+            self.world.blocks.lock().remove(&self.address);
+        }
         let clocks: Vec<&Clock> =
             self.pending.iter().filter_map(|event| Some(event.as_any().downcast_ref::<ToyEvent>()?.clock())).collect();
         self.world.tracker().free(self.address, &clocks);
@@ -213,7 +239,18 @@ impl Operand {
             let side = if memory.device == world.id { Side::Device } else { Side::Host };
             return Ok(Self { place: Place::Block(Arc::clone(&memory.block)), side, range, allocation: Some(memory.address) });
         }
-        let pointer = buffer.memory().host_pointer().ok_or_else(|| {
+        let memory = buffer.memory();
+        if memory.device() == world.id {
+            // Imported from somebody who had it from this device.
+            if let Some((block, start, offset)) = world.blocks.find(memory.address(), memory.len()) {
+                let range = range.start + offset..range.end + offset;
+                return Ok(Self { place: Place::Block(block), side: Side::Device, range, allocation: Some(start) });
+            }
+            if buffer.is_empty() {
+                return Ok(Self { place: Place::Foreign(NonNull::dangling()), side: Side::Device, range: 0..0, allocation: None });
+            }
+        }
+        let pointer = memory.host_pointer().ok_or_else(|| {
             let message = format!("bytes on {}, which this device cannot reach", buffer.device());
             BufferError::new(BufferErrorKind::Unsupported, message).on(world.id)
         })?;

@@ -9,6 +9,7 @@ mod stores;
 use zarr_conformance::assert_conforms;
 
 use devices::{copies, hazards, memory, over_the_host, queues};
+use dlpack::Memory;
 use idle::assert_no_law_is_idle;
 use stores::{asynchronous, blocking, listing, races, reading, wrappers, writing};
 
@@ -60,16 +61,28 @@ fn wrong_devices_are_found() {
 
 #[test]
 fn the_right_producer_and_the_right_consumer_conform() {
-    assert_conforms(dlpack::producers::producer(|_| {}));
-    assert_conforms(dlpack::consumers::consumer(|_| {}));
+    for memory in [Memory::Host, Memory::Opaque] {
+        assert_conforms(dlpack::producers::producer(memory, |_| {}));
+        assert_conforms(dlpack::consumers::consumer(memory, |_| {}));
+    }
 }
 
 #[test]
 fn wrong_producers_are_found() {
-    assert_no_law_is_idle(&dlpack::producers::table());
+    assert_no_law_is_idle(&dlpack::producers::table(Memory::Host));
+}
+
+#[test]
+fn wrong_producers_are_found_where_the_host_cannot_look() {
+    assert_no_law_is_idle(&dlpack::producers::table(Memory::Opaque));
 }
 
 #[test]
 fn wrong_consumers_are_found() {
-    assert_no_law_is_idle(&dlpack::consumers::table());
+    assert_no_law_is_idle(&dlpack::consumers::table(Memory::Host));
+}
+
+#[test]
+fn wrong_consumers_are_found_where_the_host_cannot_look() {
+    assert_no_law_is_idle(&dlpack::consumers::table(Memory::Opaque));
 }

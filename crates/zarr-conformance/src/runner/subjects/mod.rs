@@ -106,12 +106,13 @@ pub(crate) fn all(device: Device) -> Vec<Entry> {
         entries.extend(pairs::entries());
         entries.extend(kernels::on_host());
         entries.extend(devices::on_host());
-        entries.extend(dlpack::entries());
+        entries.extend(dlpack::on_host());
         entries.extend(stores::entries());
         entries.extend(implementations::entries());
     }
     if let Some(ordinal) = device.cuda() {
         entries.extend(devices::on_cuda(ordinal));
+        entries.extend(dlpack::on_cuda(ordinal));
         entries.extend(kernels::on_cuda(ordinal));
     }
     entries

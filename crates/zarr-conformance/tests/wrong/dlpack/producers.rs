@@ -12,6 +12,7 @@ use zarr_buffer_dlpack::{Export, Request, Synchronize, device_from_raw};
 use zarr_conformance::dlpack::{ProducerUnderTest, Wanted};
 use zarr_meta::DataType;
 
+use super::{Memory, There};
 use crate::idle::Wrong;
 
 type Streams = fn((i32, i32), Option<i64>) -> Result<Synchronize, String>;
@@ -26,6 +27,8 @@ pub(crate) struct Methods {
     legacy: fn(&mut DLManagedTensor),
     /// Bytes in front of the elements.
     front: usize,
+    /// Whether the bytes are in host memory, whatever the tensor names.
+    on_host: bool,
     /// Whether tensors of the same bytes share them, and giving one back clears them.
     shares: bool,
     release: fn(&AtomicUsize, thread::ThreadId),
@@ -40,6 +43,7 @@ impl Default for Methods {
             versioned: |_| {},
             legacy: |_| {},
             front: 0,
+            on_host: false,
             shares: false,
             release: |live, _| {
                 live.fetch_sub(1, Ordering::SeqCst);
@@ -55,8 +59,8 @@ fn streams((device_type, device_id): (i32, i32), stream: Option<i64>) -> Result<
     request.answer(device, device.kind == DeviceKind::Cpu).map(|answer| answer.synchronize).map_err(|error| error.to_string())
 }
 
-#[derive(Default)]
 struct State {
+    there: There,
     live: AtomicUsize,
     shared: Mutex<Option<(Vec<u8>, Buffer)>>,
 }
@@ -67,7 +71,8 @@ fn export(methods: &Methods, state: &Arc<State>, wanted: &Wanted) -> Result<(Exp
     let mut shared = state.shared.lock().unwrap();
     let buffer = match &*shared {
         Some((bytes, buffer)) if methods.shares && *bytes == wanted.bytes => buffer.clone(),
-        _ => Buffer::from_vec([&vec![0; methods.front], &wanted.bytes[..]].concat()),
+        _ if methods.on_host => Buffer::from_vec(wanted.bytes.clone()),
+        _ => state.there.buffer(&[&vec![0; methods.front], &wanted.bytes[..]].concat()),
     };
     *shared = Some((wanted.bytes.clone(), buffer.clone()));
     let elements = buffer.slice(methods.front..buffer.len()).unwrap();
@@ -80,23 +85,29 @@ fn export(methods: &Methods, state: &Arc<State>, wanted: &Wanted) -> Result<(Exp
         if shares {
             // One at a time: several threads may give tensors of one buffer back.
             let mut shared = state.shared.lock().unwrap();
-            buffer.host_write().unwrap().fill(0);
+            state.there.clear(buffer);
             shared.take();
         }
     });
     Ok((export, wanted))
 }
 
-pub(crate) fn producer(replace: fn(&mut Methods)) -> ProducerUnderTest {
+pub(crate) fn producer(memory: Memory, replace: fn(&mut Methods)) -> ProducerUnderTest {
     let mut methods = Methods::default();
     replace(&mut methods);
-    let (methods, state) = (Arc::new(methods), Arc::new(State::default()));
+    let there = There::new(memory);
+    let memory = there.memory();
+    let state = State { there, live: AtomicUsize::new(0), shared: Mutex::new(None) };
+    let (methods, state) = (Arc::new(methods), Arc::new(state));
     let (first, second) = ((Arc::clone(&methods), Arc::clone(&state)), (Arc::clone(&methods), Arc::clone(&state)));
     let versioned = move |wanted: &Wanted| {
         let (export, wanted) = export(&first.0, &first.1, wanted)?;
         let pointer = export.into_versioned().unwrap().into_raw();
         // SAFETY: a managed tensor that nobody else has yet.
         let tensor = unsafe { &mut *pointer };
+        if first.0.on_host {
+            tensor.dl_tensor.device = first.1.there.memory().device();
+        }
         (first.0.tensor)(&mut tensor.dl_tensor, &wanted);
         (first.0.versioned)(tensor);
         Ok(pointer)
@@ -106,28 +117,43 @@ pub(crate) fn producer(replace: fn(&mut Methods)) -> ProducerUnderTest {
         let pointer = export.into_legacy().unwrap().into_raw();
         // SAFETY: a managed tensor that nobody else has yet.
         let tensor = unsafe { &mut *pointer };
+        if second.0.on_host {
+            tensor.dl_tensor.device = second.1.there.memory().device();
+        }
         (second.0.tensor)(&mut tensor.dl_tensor, &wanted);
         (second.0.legacy)(tensor);
         Ok(pointer)
     };
     let live = move || state.live.load(Ordering::SeqCst);
     // SAFETY: exports are managed tensors and the caller's; what is wrong about them leads to no byte that is not there.
-    unsafe { ProducerUnderTest::new("producer", versioned, legacy, live) }.with_streams(methods.streams)
+    unsafe { ProducerUnderTest::new("producer", versioned, legacy, live) }.in_memory(memory).with_streams(methods.streams)
 }
 
-fn wrong(law: &'static str, what: &str, replace: fn(&mut Methods)) -> Wrong {
-    Wrong::new(what, &[law], move || producer(replace))
+type Row = (&'static str, &'static str, fn(&mut Methods));
+
+fn wrong(law: &'static str, what: &'static str, replace: fn(&mut Methods)) -> Row {
+    (law, what, replace)
 }
 
 const CUDA: i32 = 2;
 
-pub(crate) fn table() -> Vec<Wrong> {
-    let mut table = tensors();
-    table.extend(who_waits());
+pub(crate) fn table(memory: Memory) -> Vec<Wrong> {
+    let rows = tensors().into_iter().chain(who_waits());
+    let mut table: Vec<Wrong> = rows.map(|(law, what, replace)| Wrong::new(what, &[law], move || producer(memory, replace))).collect();
+    if let Memory::Opaque = memory {
+        let laws = [
+            "dlpack-producer/contents",
+            "dlpack-producer/strided",
+            "dlpack-producer/scalar",
+            "dlpack-producer/apart",
+            "dlpack-producer/legacy",
+        ];
+        table.push(Wrong::new("the bytes are a copy on the host", &laws, || producer(Memory::Opaque, |producer| producer.on_host = true)));
+    }
     table
 }
 
-fn tensors() -> Vec<Wrong> {
+fn tensors() -> Vec<Row> {
     vec![
         wrong("dlpack-producer/shape", "axes of one element are left out", |producer| {
             producer.wanted = |wanted| wanted.shape.retain(|&len| len != 1);
@@ -169,7 +195,7 @@ fn tensors() -> Vec<Wrong> {
             };
         }),
         wrong("dlpack-producer/alignment", "elements are behind a header of 3 bytes", |producer| producer.front = 3),
-        wrong("dlpack-producer/device", "host memory is number 1", |producer| producer.tensor = |tensor, _| tensor.device.device_id = 1),
+        wrong("dlpack-producer/device", "the device is one further", |producer| producer.tensor = |tensor, _| tensor.device.device_id += 1),
         wrong("dlpack-producer/version", "the version is that of the library", |producer| {
             producer.versioned = |tensor| (tensor.version.major, tensor.version.minor) = (1, 26);
         }),
@@ -197,7 +223,7 @@ fn tensors() -> Vec<Wrong> {
     ]
 }
 
-fn who_waits() -> Vec<Wrong> {
+fn who_waits() -> Vec<Row> {
     vec![
         wrong("dlpack-producer/stream/default", "without a stream, the per-thread default stream waits", |producer| {
             producer.streams = |device, stream| match (device.0, stream) {
