@@ -216,13 +216,6 @@ impl Suite {
         self
     }
 
-    /// The same without one case.
-    #[cfg(feature = "runner")]
-    pub(crate) fn without_case(mut self, id: &str) -> Self {
-        self.cases.retain(|case| case.id != id);
-        self
-    }
-
     /// Runs every case.
     pub fn run(&self, trial: &Trial) -> Report {
         let outcomes = self.cases.iter().map(|case| (case.id.clone(), case.run(trial))).collect();

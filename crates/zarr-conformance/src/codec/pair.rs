@@ -33,6 +33,8 @@
 //! ```
 
 mod bound;
+mod divergence;
+pub mod known;
 mod laws;
 
 use std::fmt;
@@ -45,6 +47,7 @@ use zarr_meta::Extension;
 use super::WorkCounter;
 use crate::samples::{Sample, samples};
 use crate::suite::{Case, Subject, Suite};
+pub use divergence::Divergence;
 
 /// One of the two implementations.
 #[derive(Clone)]
@@ -116,6 +119,11 @@ pub trait PairSubject: Subject {
     fn is_deterministic(&self) -> bool {
         false
     }
+
+    /// Where the two are known to part. A subject that has some declares `pair/divergences` as unsupported.
+    fn divergences(&self) -> &[Divergence] {
+        &[]
+    }
 }
 
 /// A pair as it comes, with what it does not support.
@@ -127,6 +135,7 @@ pub struct PairUnderTest {
     samples: Option<Vec<Sample>>,
     lossy: bool,
     deterministic: bool,
+    divergences: Vec<Divergence>,
     many: usize,
     unsupported: Vec<String>,
 }
@@ -135,7 +144,17 @@ impl PairUnderTest {
     /// The chain `codecs` over chunks of `decoded`, by a reference and by another implementation.
     pub fn new(reference: Side, other: Side, codecs: Vec<Extension>, decoded: Representation) -> Self {
         let sides = [reference, other];
-        Self { sides, codecs, decoded, samples: None, lossy: false, deterministic: false, many: 100, unsupported: Vec::new() }
+        Self {
+            sides,
+            codecs,
+            decoded,
+            samples: None,
+            lossy: false,
+            deterministic: false,
+            divergences: Vec::new(),
+            many: 100,
+            unsupported: Vec::new(),
+        }
     }
 
     /// Says that decoding gives something else than was encoded.
@@ -150,6 +169,13 @@ impl PairUnderTest {
     pub fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
+    }
+
+    /// Declares bytes on which the two are known to part. Reports show it; once the two agree on them, the laws fail.
+    #[must_use]
+    pub fn diverging(mut self, divergence: Divergence) -> Self {
+        self.divergences.push(divergence);
+        self.without(laws::DIVERGENCES)
     }
 
     /// Chunks to encode, in the place of those of [`samples`](crate::samples()).
@@ -213,6 +239,10 @@ impl PairSubject for PairUnderTest {
 
     fn is_deterministic(&self) -> bool {
         self.deterministic
+    }
+
+    fn divergences(&self) -> &[Divergence] {
+        &self.divergences
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zarr_buffer_api::Device;
 use zarr_codec_api::{ArrayRepresentation, ByteLen, CodecProvider, HostProvider, Representation, SimpleCodec};
 use zarr_conformance::Suite;
-use zarr_conformance::codec::pair::{PairUnderTest, Side};
+use zarr_conformance::codec::pair::{Divergence, PairUnderTest, Side};
 use zarr_conformance::toy::OpaqueDevice;
 use zarr_meta::{DataType, Extension, FillValue};
 
@@ -77,8 +77,38 @@ fn on_a_device() -> Suite {
     PairUnderTest::new(host, other, codecs.into(), decoded).with_many(20).into()
 }
 
+/// Bytes behind the body, which one side takes.
+fn trailing(accepted_by: &str) -> Divergence {
+    let body = [&[0, 100, 0, 0, 0][..], &[7; 101]].concat();
+    let covers = |bytes: &[u8]| bytes.len() > 105 || bytes.first() == Some(&1);
+    Divergence::new("trailing", body, accepted_by, "bytes behind the body", "the head of the codec").wherever(covers)
+}
+
+/// Declared to part on what both refuse.
+fn stale() -> Suite {
+    with_fault(Fault::None).diverging(trailing("other")).into()
+}
+
+/// The side that accepts is not the one that was declared to.
+fn reversed() -> Suite {
+    with_fault(Fault::AcceptsTrailingBytes).diverging(trailing("reference")).into()
+}
+
+/// What is declared is true, and not all.
+fn covers_too_little() -> Suite {
+    let body = trailing("other").input().to_vec();
+    let divergence = Divergence::new("trailing", body, "other", "one byte behind the body", "the head of the codec");
+    with_fault(Fault::AcceptsTrailingBytes).diverging(divergence).into()
+}
+
 pub(crate) fn honest() -> Vec<Suite> {
-    vec![with_fault(Fault::None).deterministic().into(), padded_at_times().into(), floats(Floats::Honest), on_a_device()]
+    vec![
+        with_fault(Fault::None).deterministic().into(),
+        padded_at_times().into(),
+        floats(Floats::Honest),
+        on_a_device(),
+        with_fault(Fault::AcceptsTrailingBytes).diverging(trailing("other")).into(),
+    ]
 }
 
 pub(crate) fn wrong() -> Vec<Wrong> {
@@ -90,6 +120,10 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         exchange(Floats::LosesTheSignOfZero),
         Wrong::alone("PadsOtherChunks", "pair/same-bytes", || padded_at_times().deterministic().into()),
         Wrong::alone("DeclaresLessThanTheOtherEncodesTo", "pair/fits", || padded().into()),
+        Wrong::alone("Stale", "pair/divergences", stale),
+        Wrong::found("Reversed", "pair/divergences", reversed),
+        Wrong::found("Reversed", "pair/verdicts", reversed),
+        Wrong::alone("CoversTooLittle", "pair/verdicts", covers_too_little),
         Wrong::alone(Fault::AcceptsTrailingBytes, "pair/verdicts", || with_fault(Fault::AcceptsTrailingBytes).into()),
         Wrong::alone(Fault::ReadsOnePast, "pair/verdicts", || with_fault(Fault::ReadsOnePast).into()),
     ]

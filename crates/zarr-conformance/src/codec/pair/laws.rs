@@ -4,6 +4,9 @@ use crate::codec::mutants::Kind;
 use crate::samples::Sample;
 use crate::suite::{Broken, Case, Trial, ensure};
 
+/// The law of known divergences.
+pub(super) const DIVERGENCES: &str = "pair/divergences";
+
 pub(super) fn cases() -> Vec<Case<dyn PairSubject>> {
     const VERDICTS: &str = "pair/verdicts";
     let mut cases = vec![
@@ -11,6 +14,11 @@ pub(super) fn cases() -> Vec<Case<dyn PairSubject>> {
         case("exchange", "what either encodes, both decode to the same bits", exchange),
         case("same-bytes", "where that was declared, both encode a chunk to the same bytes", same_bytes),
         case("fits", "what either encodes is of a size that both declare", fits),
+        Case::new(
+            DIVERGENCES,
+            "bytes on which the two were declared to part do part them, as declared",
+            |subject: &(dyn PairSubject + 'static), trial| divergences(subject, trial),
+        ),
     ];
     cases.extend(Kind::ALL.into_iter().map(|kind| {
         let says = "both accept the same bytes that may be bad, as the same chunks, and refuse the same";
@@ -138,10 +146,33 @@ fn verdicts(subject: &dyn PairSubject, trial: &Trial, kind: Kind) -> Result<(), 
                     ensure!(first == second, "{what}: {other} and {reference} make different chunks of it: {how}, {head:02x?}");
                 }
                 (None, None) => {}
-                (Some(_), None) => return Err(Broken::Failed(format!("{what}: {reference} accepts it, {other} does not, {head:02x?}"))),
-                (None, Some(_)) => return Err(Broken::Failed(format!("{what}: {other} accepts it, {reference} does not, {head:02x?}"))),
+                (first, _) => {
+                    let (yes, no) = if first.is_some() { (reference, other) } else { (other, reference) };
+                    let known = subject.divergences().iter().any(|known| known.accepted_by() == yes && known.covers(&mutant.bytes));
+                    ensure!(known, "{what}: {yes} accepts it, {no} does not, {head:02x?}");
+                }
             }
         }
     }
     Ok(())
+}
+
+fn divergences(subject: &dyn PairSubject, trial: &Trial) -> Result<(), Broken> {
+    let both = Implementation::both(subject)?;
+    let mut known = Vec::new();
+    for divergence in subject.divergences() {
+        let (name, accepts) = (divergence.name(), divergence.accepted_by());
+        let [yes, no] = match both.each_ref().map(|side| side.name() == accepts) {
+            [true, false] => [&both[0], &both[1]],
+            [false, true] => [&both[1], &both[0]],
+            _ => return Err(Broken::Failed(format!("{name}: {accepts} is not the name of one of the two"))),
+        };
+        ensure!(divergence.covers(divergence.input()), "{name}: the declaration does not cover the bytes that show it");
+        let verdict = |side: &Implementation<'_>| Ok::<_, Broken>(side.decode(&[divergence.input()], trial)?.pop().flatten().is_some());
+        let (yes, no) = ((yes.name(), verdict(yes)?), (no.name(), verdict(no)?));
+        let said = |accepts: bool| if accepts { "accepts" } else { "refuses" };
+        ensure!(yes.1 && !no.1, "{name}: {} {} it and {} {} it, which is not what was declared", yes.0, said(yes.1), no.0, said(no.1));
+        known.push(format!("{name}: {} accepts, {} refuses: {}", yes.0, no.0, divergence.reason()));
+    }
+    if known.is_empty() { Ok(()) } else { Err(Broken::Unsupported(format!("known divergence {}", known.join("; ")))) }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 
-use crate::runner::results::{CaseResult, Results, SubjectResult, Summary};
+use crate::runner::results::{CaseResult, Results, SubjectResult, Summary, Verdict};
 use crate::runner::table::{CYAN, DIM, GREEN, RED, Table, YELLOW};
 
 /// How many failures are shown.
@@ -44,6 +44,17 @@ pub(crate) fn render(results: &Results) -> String {
     for (reason, names) in reasons {
         let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
         let _ = writeln!(text, "\n{YELLOW}skipped{YELLOW:#} {}{others}: {reason}", names.first().copied().unwrap_or_default());
+    }
+    let mut unsupported: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for subject in &results.subjects {
+        for case in subject.cases.iter().filter(|case| case.outcome == Verdict::Unsupported) {
+            unsupported.entry((&case.message, &case.id)).or_default().push(&subject.name);
+        }
+    }
+    for ((message, id), names) in unsupported {
+        let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+        let name = names.first().copied().unwrap_or_default();
+        let _ = writeln!(text, "\n{YELLOW}unsupported{YELLOW:#} {id} on {name}{others}: {message}");
     }
     for (subject, case) in results.failures().take(SHOWN) {
         failure(&mut text, results, subject, case);
