@@ -4,7 +4,7 @@
 #   STEPS="test bench" sh run.sh
 # The steps: devices test conformance suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
 # FUZZ_FRAMES: frames to fuzz with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
-# SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
+# JOBS: processes that share the tests (one for each core, 8 at most). SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:-results}
@@ -39,6 +39,23 @@ step() {
     note "$1" "$result" $(($(date +%s) - start))
 }
 
+# Every JOBS-th test in a process of its own. What they print comes one after the other.
+tests() {
+    jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN)}
+    [ "$jobs" -le 8 ] || jobs=8
+    part=0
+    while [ $part -lt "$jobs" ]; do
+        { "$gpu" test --part $part/"$jobs" >"$results/.test.$part" 2>&1; echo $? >"$results/.code.$part"; } &
+        part=$((part + 1))
+    done
+    wait
+    cat "$results"/.test.*
+    ! grep -qvx 0 "$results"/.code.*
+    passed=$?
+    rm -f "$results"/.test.* "$results"/.code.*
+    return $passed
+}
+
 find_sanitizer() {
     command -v compute-sanitizer && return
     for path in /usr/local/cuda*/bin/compute-sanitizer /usr/local/cuda*/compute-sanitizer/compute-sanitizer /opt/nvidia/*/compute-sanitizer; do
@@ -70,7 +87,7 @@ for step in $steps; do
         step devices "$gpu" devices
         ;;
     test)
-        step test "$gpu" test
+        step test tests
         ;;
     conformance)
         step conformance "$gpu" conformance run --device cuda --json "$results/conformance.json" --junit "$results/conformance.xml" \

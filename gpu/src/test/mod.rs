@@ -36,6 +36,9 @@ pub(crate) struct TestArgs {
     /// Tests at a time
     #[arg(long, default_value_t = 1)]
     test_threads: usize,
+    /// Run every N-th test from the K-th on, `K/N`; K counts from 0. So N processes share the tests
+    #[arg(long, value_parser = part, default_value = "0/1")]
+    part: (usize, usize),
     /// Which CUDA device
     #[arg(long, default_value_t = 0)]
     device: i32,
@@ -45,6 +48,11 @@ pub(crate) struct TestArgs {
     /// Few and small inputs: for the CPU, and for sanitizers, which make everything slow
     #[arg(long)]
     small: bool,
+}
+
+fn part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)));
+    numbers.filter(|(part, parts)| part < parts).ok_or_else(|| "is K/N, K less than N".to_owned())
 }
 
 /// Bytes that the device of the laws may give.
@@ -100,7 +108,8 @@ pub(crate) fn run(args: TestArgs) -> ExitCode {
             }
         }
     };
-    let trials = tests.into_iter().map(|test| {
+    let (part, parts) = args.part;
+    let trials = tests.into_iter().skip(part).step_by(parts).map(|test| {
         let run = move || (test.run)().map_err(|error| Failed::from(error.to_string()));
         Trial::test(test.name, run).with_ignored_flag(test.ignored)
     });

@@ -15,6 +15,12 @@ use crate::runner::results::{Machine, Results, SCHEMA, SubjectResult, Summary};
 use crate::runner::subjects;
 use crate::runner::supervisor::{Assigned, Supervisor};
 
+/// More would only wait for the same device, and each has its own context there.
+const MOST_PROCESSES_OF_A_LANE: usize = 8;
+
+/// A lane, and which of its processes.
+type Process = (&'static str, usize);
+
 pub(crate) fn run(args: &RunArgs, prefix: &[&str]) -> Result<ExitCode> {
     let results = results(&args.choice, &args.running, prefix)?;
     let json = || serde_json::to_string_pretty(&results).context(|| "cannot write the results".to_owned());
@@ -51,18 +57,26 @@ pub(crate) fn results(choice: &Choice, running: &Running, prefix: &[&str]) -> Re
         laws: Mutex::default(),
     };
     let mut order = BTreeMap::new();
-    let mut lanes: Vec<(Option<&'static str>, Vec<Assigned>)> = Vec::new();
+    let jobs = running.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
+    // Those of one lane take turns in so many processes.
+    let (width, mut taken) = (jobs.min(MOST_PROCESSES_OF_A_LANE), BTreeMap::<&'static str, usize>::new());
+    let mut lanes: Vec<(Option<Process>, Vec<Assigned>)> = Vec::new();
     for (index, entry) in subjects::chosen(choice)?.into_iter().enumerate() {
         order.insert(entry.name.clone(), index);
         let assigned = Assigned { name: entry.name, place: entry.place };
-        match lanes.iter_mut().find(|(lane, _)| lane.is_some() && *lane == entry.lane) {
+        let lane = entry.lane.map(|lane| {
+            let turn = taken.entry(lane).or_default();
+            *turn += 1;
+            (lane, *turn % width)
+        });
+        match lanes.iter_mut().find(|(other, _)| other.is_some() && *other == lane) {
             Some((_, subjects)) => subjects.push(assigned),
-            None => lanes.push((entry.lane, vec![assigned])),
+            None => lanes.push((lane, vec![assigned])),
         }
     }
     // Those that share a process take long together: they go first.
     lanes.sort_by_key(|(lane, _)| lane.is_none());
-    let mut subjects = in_parallel(&supervisor, lanes.into_iter().map(|(_, subjects)| subjects).collect(), running, order.len())?;
+    let mut subjects = in_parallel(&supervisor, lanes.into_iter().map(|(_, subjects)| subjects).collect(), jobs, order.len())?;
     if !choice.filters.is_empty() {
         subjects.retain(|subject| !subject.cases.is_empty());
         if subjects.is_empty() {
@@ -85,14 +99,13 @@ pub(crate) fn results(choice: &Choice, running: &Running, prefix: &[&str]) -> Re
 }
 
 /// Each list of subjects in a process of its own, several at a time.
-fn in_parallel(supervisor: &Supervisor, lanes: VecDeque<Vec<Assigned>>, running: &Running, count: usize) -> Result<Vec<SubjectResult>> {
+fn in_parallel(supervisor: &Supervisor, lanes: VecDeque<Vec<Assigned>>, jobs: usize, count: usize) -> Result<Vec<SubjectResult>> {
     let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr_with_hz(10));
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} subjects, {msg}  {elapsed}") {
         bar.set_style(style.progress_chars("━╸ "));
     }
     bar.set_message("0 failures");
     let (lanes, done) = (Mutex::new(lanes), Mutex::new((Vec::new(), 0)));
-    let jobs = running.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let work = || -> Result<()> {
         loop {
             let next = lanes.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     /// The same from version to version, and unique. Parts are separated by slashes; the first is the group in which it is counted.
     pub(crate) name: String,
     pub(crate) place: Option<Place>,
-    /// Those of one lane share a process, one after the other: what they need is dear to set up.
+    /// Those of one lane share a few processes, one after the other in each: what they need is dear to set up.
     pub(crate) lane: Option<&'static str>,
     place_of_case: Box<PlaceOfCase>,
     build: Box<dyn Fn() -> Result<Suite, Unbuilt> + Send + Sync>,
