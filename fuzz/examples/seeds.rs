@@ -76,6 +76,24 @@ fn documents(corpus: &mut Corpus, data: &Path) -> Result<()> {
             }
         }
     }
+    for (name, encoding) in [
+        ("fanout", r#"{"name": "fanout", "configuration": {"max_children": 3}}"#),
+        ("suffix", r#"{"name": "suffix", "configuration": {"suffix": ".x", "base_encoding": {"name": "v2"}}}"#),
+        ("default-suffix", r#"{"name": "zarrs.default_suffix", "configuration": {"separator": ".", "suffix": ".x"}}"#),
+    ] {
+        let document = format!(
+            r#"{{"zarr_format": 3, "node_type": "array", "shape": [9, 9], "data_type": "int8", "fill_value": 0, "codecs": [{{"name": "bytes"}}],
+            "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [2, 3]}}}}, "chunk_key_encoding": {encoding}}}"#
+        );
+        corpus.add("metadata_v3", name, &[document.as_bytes()])?;
+    }
+    for (name, filter) in [("json2", "{\"id\": \"json2\"}"), ("msgpack2", "{\"id\": \"msgpack2\"}"), ("pickle", "{\"id\": \"pickle\"}")] {
+        let document = format!(
+            r#"{{"zarr_format": 2, "shape": [9], "chunks": [4], "dtype": "|O", "order": "F", "fill_value": [1, -70000, {{"a": 0.5}}, null, "x"],
+            "compressor": null, "filters": [{filter}]}}"#
+        );
+        corpus.add("metadata_v2", name, &[document.as_bytes(), b"\0{}"])?;
+    }
     let odd = br#"[NaN, -Infinity, 18446744073709551616, 1e400, -0.0, "\ud83d\ude00\u0000", {"a": 1, "b": 2, "a": 3}]"#;
     corpus.add("json", "odd", &[odd])
 }
@@ -176,10 +194,16 @@ fn codecs(corpus: &mut Corpus, field: &[u8]) -> Result<()> {
             Some(len) => field[..len].to_vec(),
             None => Vec::new(),
         };
-        let source = match (chain.representation().byte_len()?, name.contains("vlen-array")) {
+        let json = VariableData::from_iter(["null", "-1.5e3", "\"a\\u00e9\"", "[1,[],\"|O\"]", "{\"b\":NaN,\"a\":{}}", "true"]);
+        let packed: [&[u8]; 6] =
+            [b"\xc0", b"\xcd\x01\x00", b"\xa3foo", b"\x92\x01\xdc\0\x01\x02", b"\x81\xa1a\xca\0\0\0\0", b"\xc7\x02\x05ab"];
+        let packed = VariableData::from_iter(packed);
+        let source = match (chain.representation().byte_len()?, name.split_once("numcodecs-").map_or("", |(_, id)| id)) {
             (Some(_), _) => Source::Bytes(&values),
-            (None, true) => Source::Variable(&numbers),
-            (None, false) => Source::Variable(&words),
+            (None, "vlen-array") => Source::Variable(&numbers),
+            (None, "json2") => Source::Variable(&json),
+            (None, "msgpack2") => Source::Variable(&packed),
+            (None, _) => Source::Variable(&words),
         };
         let mut encoded = Vec::new();
         chain.encode(source, &mut encoded, &mut Scratch::new())?;

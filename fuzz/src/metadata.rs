@@ -31,7 +31,8 @@ fn use_array(array: &ArrayMetadataV3) {
     let grid = array.chunk_grid.grid_shape(&array.shape);
     for chunk in [vec![0; grid.len()], grid.iter().map(|len| len.saturating_sub(1)).collect()] {
         let _ = array.chunk_grid.chunk_shape(&chunk);
-        let _ = array.chunk_key_encoding.encode(&chunk);
+        let key = array.chunk_key_encoding.encode(&chunk);
+        assert_eq!(array.chunk_key_encoding.decode(&key, chunk.len()), Some(chunk), "a key is that of one chunk");
     }
     let _ = array.data_type.fixed_size();
 }

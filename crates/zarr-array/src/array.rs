@@ -96,7 +96,7 @@ impl Array {
         if let (Some(device), None) = (options.policy.device(), bound.chain.device()) {
             tracing::info!(%path, %device, "no codec of the array runs on the device; the host decodes");
         }
-        let keys = ChunkKeys { prefix: node::prefix(&path)?, encoding: metadata.chunk_key_encoding };
+        let keys = ChunkKeys { prefix: node::prefix(&path)?, encoding: metadata.chunk_key_encoding.clone() };
         Ok(Self {
             storage,
             path,

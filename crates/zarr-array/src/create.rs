@@ -186,7 +186,7 @@ impl ArrayBuilder {
         let mut metadata = ArrayMetadataV3::new(self.shape.clone(), self.data_type.clone(), grid, fill_value, codecs);
         metadata.attributes = self.attributes.clone();
         metadata.dimension_names = self.dimension_names.clone();
-        metadata.chunk_key_encoding = self.key_encoding.unwrap_or(match self.version {
+        metadata.chunk_key_encoding = self.key_encoding.clone().unwrap_or(match self.version {
             Version::V2 => ChunkKeyEncoding::V2 { separator: Separator::Dot },
             Version::V3 => ChunkKeyEncoding::default(),
         });

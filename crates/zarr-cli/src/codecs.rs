@@ -143,6 +143,9 @@ pub(crate) enum Kind {
 
 pub(crate) fn kind(codec: &Extension) -> Kind {
     match codec.name.strip_prefix("numcodecs.").unwrap_or(&codec.name) {
+        "categorize" if configured(codec, "dtype").is_some_and(|dtype| dtype.trim_start_matches('|').starts_with(['O', 'o'])) => {
+            Kind::ArrayToBytes
+        }
         "transpose" | "bitround" | "scale_offset" | "cast_value" | "reshape" | "delta" | "fixedscaleoffset" | "quantize" | "astype"
         | "categorize" => Kind::ArrayToArray,
         "packbits" if codec.name.starts_with("numcodecs.") => Kind::ArrayToArray,
@@ -163,7 +166,11 @@ fn goes_without_saying(codec: &Extension, chain: usize) -> bool {
 }
 
 fn endian(codec: &Extension) -> Option<&str> {
-    codec.configuration.as_ref()?.get("endian")?.as_str()
+    configured(codec, "endian")
+}
+
+fn configured<'a>(codec: &'a Extension, key: &str) -> Option<&'a str> {
+    codec.configuration.as_ref()?.get(key)?.as_str()
 }
 
 fn word(codec: &Extension) -> String {

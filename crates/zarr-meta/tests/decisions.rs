@@ -226,6 +226,29 @@ fn bare_strings_are_read_and_codecs_written_as_objects() {
 }
 
 #[test]
+fn chunk_key_encodings_beyond_the_specification() {
+    for (encoding, key) in [
+        (r#"{"name":"fanout","configuration":{"max_children":101}}"#, "d0/12/34/c"),
+        (
+            r#"{"name":"suffix","configuration":{"suffix":".tiff","base_encoding":{"name":"v2","configuration":{"separator":"/"}}}}"#,
+            "1234.tiff",
+        ),
+        (r#"{"name":"zarrs.default_suffix","configuration":{"separator":".","suffix":".tiff"}}"#, "c.1234.tiff"),
+    ] {
+        let array = array_with(&[("chunk_key_encoding", encoding)]).unwrap();
+        assert_eq!(array.chunk_key_encoding.encode(&[1234]), key);
+        assert_eq!(array.to_json().unwrap().get("chunk_key_encoding"), Some(&json(encoding)));
+    }
+    for wrong in [
+        r#"{"name":"suffix","configuration":{"suffix":"/../x","base_encoding":{"name":"v2"}}}"#,
+        r#"{"name":"template","configuration":{"template":"{0}"}}"#,
+        r#"{"name":"prefix","configuration":{"prefix":"x/","base_encoding":"v2"}}"#,
+    ] {
+        assert!(array_with(&[("chunk_key_encoding", wrong)]).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn names_of_older_writers_are_read() {
     for (old, new) in [
         ("\"variable_length_bytes\"", "\"bytes\""),
@@ -508,4 +531,51 @@ fn v2_array_dimensions_become_names() {
     assert_eq!(v3.attributes, array.attributes);
     array.attributes = JsonObject::new().with("_ARRAY_DIMENSIONS", vec!["x", "y"]);
     assert_eq!(array.to_v3().unwrap().dimension_names, None);
+}
+
+#[test]
+fn v2_objects_of_any_kind_are_text_or_bytes() {
+    let array = |filter: &str, fill: &str| {
+        let filters = format!(r#"[{{"id":"{filter}"}}]"#);
+        let changes = [
+            ("dtype", "\"|O\""),
+            ("filters", filters.as_str()),
+            ("fill_value", fill),
+            ("order", "\"F\""),
+            ("shape", "[4,4]"),
+            ("chunks", "[2,2]"),
+        ];
+        array_v2_with(&changes).unwrap()
+    };
+    for (filter, fill, data_type, element) in [
+        ("json2", "null", DataType::String, &b"null"[..]),
+        ("json2", "0", DataType::String, b"0"),
+        ("json2", "\"\"", DataType::String, b"\"\""),
+        ("msgpack2", "null", DataType::Bytes, b"\xc0"),
+        ("msgpack2", "\"a\"", DataType::Bytes, b"\xa1a"),
+    ] {
+        let v2 = array(filter, fill);
+        let v3 = v2.to_v3().unwrap();
+        assert_eq!((&v3.data_type, v3.fill_value.as_bytes()), (&data_type, element), "{filter} {fill}");
+        let names: Vec<&str> = v3.codecs.iter().map(|codec| codec.name.as_str()).collect();
+        assert_eq!(names, [format!("numcodecs.{filter}")]);
+        assert_eq!(ArrayMetadataV2::from_v3(&v3).unwrap().fill_value, json(fill));
+    }
+}
+
+#[test]
+fn v2_pickles_have_metadata_alone() {
+    let array = array_v2_with(&[("dtype", "\"|O\""), ("filters", r#"[{"id":"pickle","protocol":5}]"#), ("fill_value", "{}")]).unwrap();
+    assert_eq!(array.fill_value(), Ok(None));
+    assert_eq!(array.to_v3().unwrap().codecs[0].name, "numcodecs.pickle");
+}
+
+#[test]
+fn v2_categorize_is_of_two_kinds() {
+    let names = |dtype: &str, of: &str| {
+        let filters = format!(r#"[{{"id":"categorize","labels":["a"],"dtype":"{of}","astype":"|u1"}}]"#);
+        codecs_v3(&[("dtype", dtype), ("filters", filters.as_str()), ("fill_value", "\"\"")])
+    };
+    assert!(!names("\"|O\"", "|O").contains("\"bytes\""));
+    assert!(names("\"<U2\"", "<U2").contains("\"bytes\""));
 }

@@ -296,7 +296,13 @@ proptest! {
 
     #[test]
     fn chunk_keys_read_back(coordinates in prop::collection::vec(any::<u64>(), 0..5)) {
-        for text in ["\"default\"", "\"v2\""] {
+        for text in [
+            "\"default\"",
+            "\"v2\"",
+            "\"fanout\"",
+            r#"{"name": "fanout", "configuration": {"max_children": 3}}"#,
+            r#"{"name": "suffix", "configuration": {"suffix": ".1", "base_encoding": "v2"}}"#,
+        ] {
             let encoding = ChunkKeyEncoding::parse(&Json::parse(text.as_bytes()).unwrap()).unwrap();
             let key = encoding.encode(&coordinates);
             prop_assert_eq!(encoding.decode(&key, coordinates.len()), Some(coordinates.clone()));

@@ -12,6 +12,7 @@ pub mod bytes;
 #[cfg(feature = "bz2")]
 pub mod bz2;
 pub mod cast_value;
+pub mod categorize;
 pub mod conditional;
 #[cfg(feature = "crc32")]
 pub mod crc32;
@@ -23,14 +24,17 @@ pub mod fletcher32;
 #[cfg(feature = "gzip")]
 pub mod gzip;
 pub mod jenkins_lookup3;
+pub mod json2;
 #[cfg(feature = "lz4")]
 pub mod lz4;
 #[cfg(feature = "lzma")]
 pub mod lzma;
+pub mod msgpack2;
 pub mod n5_default;
 pub mod packbits;
 #[cfg(feature = "pcodec")]
 pub mod pcodec;
+pub mod pickle;
 pub mod quantize;
 pub mod reshape;
 pub mod scale_offset;
@@ -77,13 +81,17 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         astype::register,
         bitround::register,
         cast_value::register,
+        categorize::register,
         conditional::register,
         delta::register,
         fixedscaleoffset::register,
+        json2::register,
+        msgpack2::register,
         n5_default::register,
         packbits::register,
         #[cfg(feature = "pcodec")]
         pcodec::register,
+        pickle::register,
         quantize::register,
         reshape::register,
         scale_offset::register,

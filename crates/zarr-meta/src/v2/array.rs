@@ -1,5 +1,6 @@
 //! The metadata of an array: `.zarray` and `.zattrs`.
 
+use super::objects::Objects;
 use super::{CodecV2, DataTypeV2, attributes, check_format, extend, others};
 use crate::fill_value::Dialect;
 use crate::{ChunkGrid, ChunkKeyEncoding, DataType, Endianness, FillValue, Json, JsonObject, MetadataError, Separator, read};
@@ -159,7 +160,8 @@ impl ArrayMetadataV2 {
     }
 
     /// The data type of the elements. That of `|O` depends on the codec that encodes the objects:
-    /// `vlen-utf8` and `json2` give strings, the others bytes.
+    /// `vlen-utf8` and `categorize` give strings, `json2` strings that are the JSON text of each value, `msgpack2` bytes that are
+    /// each value in MessagePack, and the others bytes.
     ///
     /// # Errors
     /// [`MetadataError::Inconsistent`] for `|O` without such a codec.
@@ -167,27 +169,26 @@ impl ArrayMetadataV2 {
         if let Some(data_type) = self.data_type.data_type() {
             return Ok(data_type);
         }
-        let ids = self.filters.iter().chain(&self.compressor).map(|codec| codec.id.as_str());
-        for id in ids {
-            match id {
-                "vlen-utf8" | "json2" => return Ok(DataType::String),
-                "vlen-bytes" | "vlen-array" | "pickle" | "msgpack2" => return Ok(DataType::Bytes),
-                _ => {}
-            }
-        }
-        Err(MetadataError::inconsistent("objects without a codec that encodes them").within("dtype"))
+        let without = || MetadataError::inconsistent("objects without a codec that encodes them").within("dtype");
+        self.objects().map(Objects::data_type).ok_or_else(without)
     }
 
-    /// The fill value as an element; `None` for null.
+    /// How objects are encoded, if the elements are objects.
+    pub(super) fn objects(&self) -> Option<Objects> {
+        let codecs = self.filters.iter().chain(&self.compressor);
+        (self.data_type == DataTypeV2::Object).then(|| Objects::find(codecs)).flatten()
+    }
+
+    /// The fill value as an element; `None` for null, unless that is a value like others, as it is for `json2` and `msgpack2`.
     ///
     /// # Errors
     /// If the value is none that the data type permits.
     pub fn fill_value(&self) -> Result<Option<FillValue>, MetadataError> {
-        // These codecs encode any Python object, and their fill values are any JSON.
-        let opaque = ["json2", "pickle", "msgpack2"];
-        let is_opaque =
-            self.data_type == DataTypeV2::Object && self.filters.iter().chain(&self.compressor).any(|c| opaque.contains(&c.id.as_str()));
-        if self.fill_value.is_null() || is_opaque {
+        let objects = self.objects();
+        if let Some(value) = objects.and_then(|objects| objects.fill_value(&self.fill_value)) {
+            return value.map(Some).map_err(|error| error.within("fill_value"));
+        }
+        if self.fill_value.is_null() || objects == Some(Objects::Pickle) {
             return Ok(None);
         }
         let dialect = Dialect::V2(self.byte_order());
@@ -201,7 +202,10 @@ impl ArrayMetadataV2 {
     pub fn set_fill_value(&mut self, value: Option<&FillValue>) -> Result<(), MetadataError> {
         self.fill_value = match value {
             None => Json::Null,
-            Some(value) => value.to_json_v2(&self.element_type()?, self.byte_order())?,
+            Some(value) => match self.objects().and_then(|objects| objects.fill_value_to_json(value)) {
+                Some(json) => json?,
+                None => value.to_json_v2(&self.element_type()?, self.byte_order())?,
+            },
         };
         Ok(())
     }

@@ -37,9 +37,16 @@ impl CodecV2 {
         object.into()
     }
 
+    /// Whether `dtype` is that of Python's objects.
+    fn is_of_objects(&self) -> bool {
+        let dtype = self.configuration.get("dtype").and_then(Json::as_str).unwrap_or_default();
+        dtype == "object" || dtype.trim_start_matches(['<', '>', '|', '=']).starts_with('O')
+    }
+
     /// What the codec takes and gives.
     pub(super) fn kind(&self) -> Kind {
         match self.id.as_str() {
+            "categorize" if self.is_of_objects() => Kind::ArrayToBytes,
             "vlen-utf8" | "vlen-bytes" | "vlen-array" | "json2" | "pickle" | "msgpack2" | "pcodec" | "zfpy" => Kind::ArrayToBytes,
             "zlib" | "gzip" | "bz2" | "lzma" | "lz4" | "zstd" | "blosc" | "snappy" | "shuffle" | "crc32" | "crc32c" | "adler32"
             | "fletcher32" | "jenkins_lookup3" | "base64" => Kind::BytesToBytes,

@@ -1,12 +1,12 @@
 //! From version 3 to version 2, for arrays that are to be created in version 2.
 
 use super::{ArrayMetadataV2, CodecV2, DataTypeV2, Order};
-use crate::{ArrayMetadataV3, ChunkGrid, ChunkKeyEncoding, Endianness, Extension, Json, JsonObject, MetadataError};
+use crate::{ArrayMetadataV3, ChunkGrid, Endianness, Extension, Json, JsonObject, MetadataError};
 
 impl ArrayMetadataV2 {
     /// The same array in version 2, with chunks of the same bytes: the way back from
     /// [`to_v3`](Self::to_v3). Chunk keys are those of version 2, with the separator of the
-    /// original. Names of dimensions become the attribute `_ARRAY_DIMENSIONS`.
+    /// original, or `/` where that has none. Names of dimensions become the attribute `_ARRAY_DIMENSIONS`.
     ///
     /// # Errors
     /// [`MetadataError::Unsupported`] for what version 2 lacks: other chunk grids, other
@@ -45,9 +45,7 @@ impl ArrayMetadataV2 {
             last => last,
         };
         array.filters = filters;
-        array.dimension_separator = match metadata.chunk_key_encoding {
-            ChunkKeyEncoding::Default { separator } | ChunkKeyEncoding::V2 { separator } => separator,
-        };
+        array.dimension_separator = metadata.chunk_key_encoding.separator();
         array.attributes = metadata.attributes.clone();
         if let Some(names) = &metadata.dimension_names
             && names.iter().all(Option::is_some)

@@ -5,6 +5,7 @@ mod codecs;
 mod consolidated;
 mod data_type;
 mod from_v3;
+mod objects;
 mod to_v3;
 
 pub use array::{ArrayMetadataV2, Order};

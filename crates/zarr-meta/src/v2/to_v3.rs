@@ -1,6 +1,7 @@
 //! From version 2 to version 3: the same chunks described by the other version's words.
 
 use super::codecs::Kind;
+use super::objects::Objects;
 use super::{ArrayMetadataV2, CodecV2, DataTypeV2, Order};
 use crate::{ArrayMetadataV3, DataType, Endianness, Extension, FillValue, Json, JsonObject, MetadataError};
 
@@ -45,7 +46,9 @@ impl ArrayMetadataV2 {
             item_size: data_type.fixed_size(),
             sensitive: data_type.is_byte_order_sensitive(),
         };
-        if self.order == Order::F && self.shape.len() > 1 {
+        // Lists of any values are nested by the shape of the chunk, whatever its order in memory.
+        let is_nested = matches!(self.objects(), Some(Objects::Json | Objects::MessagePack));
+        if self.order == Order::F && self.shape.len() > 1 && !is_nested {
             let order: Json = (0..self.shape.len()).rev().collect();
             let configuration = JsonObject::new().with("order", order);
             chain.codecs.push(Extension::with_configuration("transpose", configuration));
@@ -123,6 +126,10 @@ impl Chain {
                 return Ok(());
             }
             "astype" => "encode_dtype",
+            "categorize" if !codec.configuration.contains_key("astype") => {
+                (self.endianness, self.item_size, self.sensitive) = (None, Some(1), false);
+                return Ok(());
+            }
             _ if codec.configuration.contains_key("astype") => "astype",
             _ => "dtype",
         };

@@ -43,6 +43,12 @@ enum Takes {
     Lossy,
     /// Arrays of small numbers, of which it may keep a part: its arithmetic does not take any bits.
     Numbers,
+    /// Elements that are JSON text, losslessly.
+    Json,
+    /// Elements that are values in MessagePack, losslessly.
+    MessagePack,
+    /// Nothing: it is there to say why.
+    Nothing,
 }
 
 const fn line(
@@ -59,7 +65,7 @@ const fn line(
 const SIZES: &[&[&str]] = &[&["uint8", "int16", "float32", "float64", "complex128", "r24"]];
 const ONE: &[&[&str]] = &[&["float32"]];
 
-use Takes::{Arrays, Bytes, Lossy, Numbers};
+use Takes::{Arrays, Bytes, Lossy, MessagePack, Nothing, Numbers};
 
 /// Types of less than a byte, or with few values.
 const NARROW: &[&str] = &["int4", "float8_e4m3", "float8_e5m2"];
@@ -80,6 +86,11 @@ const LINES: &[Line] = &[
     line("vlen-utf8|numcodecs.vlen-utf8", "", "{}", Arrays, &[&["string"]]),
     line("vlen-bytes|numcodecs.vlen-bytes", "", "{}", Arrays, &[&["bytes"]]),
     line("numcodecs.vlen-array", "", r#"{"dtype":"|u1"}"#, Arrays, &[&["bytes"]]),
+    line("numcodecs.json2", "", "{}", Takes::Json, &[&["string"]]),
+    line("numcodecs.msgpack2", "", "{}", MessagePack, &[&["bytes"]]),
+    line("numcodecs.pickle", "", "{}", Nothing, &[]),
+    line("numcodecs.categorize", "objects", r#"{"labels":["a","b",""],"dtype":"|O","astype":">u2"}"#, Lossy, &[&["string"]]),
+    line("numcodecs.categorize", "fixed", r#"{"labels":["a","b",""],"dtype":"<U4","astype":"<i4"}"#, Lossy, &[&["fixed_length_utf32"]]),
     line(
         "zfp",
         "reversible",
@@ -177,10 +188,12 @@ pub(super) fn entries() -> Vec<Entry> {
             for data_type in line.types.iter().copied().flatten() {
                 entries.push(entry(line, name, data_type, SHAPE, ""));
             }
-            // Chunks of one element, and of none, which the header of zfpy cannot say.
-            if line.takes != Bytes && !["n5_default", "transpose", "reshape", "zarrs.squeeze"].contains(&name) {
+            // Chunks of one element without dimensions, which msgpack2 does not take, and of none, which the header of zfpy cannot say.
+            if ![Bytes, Nothing].contains(&line.takes) && !["n5_default", "transpose", "reshape", "zarrs.squeeze"].contains(&name) {
                 let data_type = line.types.iter().copied().flatten().next_back().copied().unwrap_or("uint8");
-                entries.push(entry(line, name, data_type, &[], "/scalar"));
+                if line.takes != MessagePack {
+                    entries.push(entry(line, name, data_type, &[], "/scalar"));
+                }
                 if name != "numcodecs.zfpy" {
                     entries.push(entry(line, name, data_type, &[3, 0], "/empty"));
                 }
@@ -210,7 +223,16 @@ fn subject(line: &Line, name: &str, type_name: &str, shape: &[u64]) -> Result<Co
             let len = of_bytes.first().map_or(0, Sample::byte_len) as u64;
             CodecUnderTest::new(provider, codec, Representation::Bytes(ByteLen::Exact(len))).with_samples(of_bytes)
         }
-        Arrays => CodecUnderTest::new(provider, codec, of_arrays),
+        Arrays | Nothing => CodecUnderTest::new(provider, codec, of_arrays),
+        Takes::Json | MessagePack => {
+            let values: &[&[u8]] = match line.takes {
+                MessagePack => &[b"\xc0", b"\x2a", b"\xa3foo", b"\x92\x01\xc4\x02\xff\x00", b"\x81\xa1a\xcb\x3f\xf8\0\0\0\0\0\0"],
+                _ => &[b"null", b"42", b"\"foo\"", "[1,\"\u{e9}\u{1f600}\\n\"]".as_bytes(), b"{\"a\":1.5,\"b\":{}}", b"-0.0", b"NaN"],
+            };
+            let count = shape.iter().product::<u64>() as usize;
+            let elements = values.iter().cycle().take(count).collect();
+            CodecUnderTest::new(provider, codec, of_arrays).with_samples(vec![Sample::Variable(elements)])
+        }
         Lossy => CodecUnderTest::new(provider, codec, of_arrays).lossy(),
         Numbers => {
             let count = shape.iter().product::<u64>() as usize;
