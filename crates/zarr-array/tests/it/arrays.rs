@@ -7,7 +7,7 @@ use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
 use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
-use zarr_store_api::{AnyStore, StoreErrorKind};
+use zarr_store_api::{AnyStore, StoreErrorKind, StoreKey, WritableStore};
 
 fn fill(value: i32) -> FillValue {
     FillValue::from_bytes(value.to_ne_bytes().to_vec(), &DataType::Int32).unwrap()
@@ -478,4 +478,48 @@ fn a_struct_without_byte_order_is_little_endian() {
     array.write_encoded_chunk(&[0], vec![1, 2, 3]).unwrap();
     let expected = [&0x0201i16.to_ne_bytes()[..], &[3]].concat();
     assert_eq!(array.read(&Selection::all()).unwrap().as_bytes().unwrap(), expected);
+}
+
+#[test]
+fn chunk_keys_of_any_encoding() {
+    for (encoding, key) in [
+        (r#"{"name":"fanout","configuration":{"max_children":4}}"#, "a/d0/1/0/d1/2/c"),
+        (r#"{"name":"suffix","configuration":{"suffix":".bin","base_encoding":{"name":"v2"}}}"#, "a/3.2.bin"),
+        (r#"{"name":"zarrs.default_suffix","configuration":{"suffix":".bin"}}"#, "a/c/3/2.bin"),
+    ] {
+        let store = memory();
+        let encoding = zarr_meta::ChunkKeyEncoding::parse(&Json::parse(encoding.as_bytes()).unwrap()).unwrap();
+        let builder = ArrayBuilder::new([8, 6], DataType::Int32).chunks([2, 2]).chunk_key_encoding(encoding.clone());
+        let array = builder.create(store.clone(), "/a", &options()).unwrap();
+        let values: Vec<i32> = (1..=48).collect();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        assert_eq!(array.chunk_key(&[3, 2]).unwrap().as_str(), key);
+        assert_eq!(array.stored_size().unwrap().1, 12);
+        let mut array = Array::open(store, "/a", &options()).unwrap();
+        assert_eq!(array.metadata().chunk_key_encoding, encoding);
+        assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+        array.resize(&[4, 6]).unwrap();
+        assert_eq!(array.stored_size().unwrap().1, 6);
+    }
+}
+
+/// The array of zarr-python 2's tutorial on objects, with the values that numcodecs writes.
+#[test]
+fn objects_of_version_2_in_json() {
+    let store = MemoryStore::new();
+    let put = |key: &str, value: &[u8]| store.set(&StoreKey::new(key).unwrap(), value.to_vec().into()).unwrap();
+    put(
+        ".zarray",
+        br#"{"zarr_format":2,"shape":[7],"chunks":[5],"dtype":"|O","order":"C","compressor":{"id":"zlib","level":1},"fill_value":null,
+            "filters":[{"id":"json2","encoding":"utf-8","ensure_ascii":true,"sort_keys":true,"indent":null,"separators":[",",":"]}]}"#,
+    );
+    let store = AnyStore::blocking(store);
+    let array = Array::open(store.clone(), "/", &options()).unwrap();
+    let values = ["42", "\"foo\"", "[\"bar\",\"baz\",\"qux\"]", "{\"a\":1,\"b\":2.2}"].map(str::to_owned);
+    array.write_elements(&Selection::parse("0:4", 1).unwrap(), &values).unwrap();
+    let mut expected = values.to_vec();
+    expected.resize(7, "null".to_owned());
+    assert_eq!(array.read_elements::<String>(&Selection::all()).unwrap(), expected);
+    let wrong = array.write_elements(&Selection::parse("4:5", 1).unwrap(), &["foo".to_owned()]);
+    assert!(wrong.unwrap_err().to_string().contains("no JSON text"));
 }
