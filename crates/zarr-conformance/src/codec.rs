@@ -251,7 +251,9 @@ impl CodecSubject for CodecUnderTest {
 
 impl From<CodecUnderTest> for Suite {
     fn from(subject: CodecUnderTest) -> Self {
-        Self::new(Arc::new(subject) as Arc<dyn CodecSubject>, cases())
+        let subject = Arc::new(subject) as Arc<dyn CodecSubject>;
+        let fed = Arc::clone(&subject);
+        Self::new(subject, cases()).feeding(move |encoded, trial| bad_input::feed(&*fed, encoded, trial))
     }
 }
 

@@ -24,6 +24,7 @@ pub mod codec;
 pub mod device;
 #[cfg(feature = "dlpack")]
 pub mod dlpack;
+mod feed;
 #[cfg(feature = "harness")]
 pub mod harness;
 #[cfg(feature = "implementation")]
@@ -39,6 +40,7 @@ mod trial;
 #[cfg(feature = "implementation")]
 pub mod vectors;
 
+pub use feed::{Answer, Fed, items};
 pub use samples::{Sample, data_types, representations, samples, shapes};
 pub use suite::{Case, Outcome, Report, Subject, Suite, SuiteCase, assert_conforms};
 pub use trial::{Journal, Trial};

@@ -1,13 +1,16 @@
 //! What all laws share: cases as data, subjects as traits, outcomes. No test framework.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use zarr_buffer_api::{BufferError, BufferErrorKind};
 use zarr_codec_api::{CodecError, CodecErrorKind};
 
+use crate::feed::{Fed, Feed};
 pub(crate) use crate::trial::Trial;
 
 /// Something that laws are checked on.
@@ -84,10 +87,7 @@ impl<S: Subject + ?Sized> Case<S> {
     /// Checks the law, on this thread and for as long as it takes. A panic is a failure.
     pub fn run(&self, subject: &S, trial: &Trial) -> Outcome {
         let declared = subject.unsupported().iter().any(|start| self.id.starts_with(start.as_str()));
-        let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject, trial))).unwrap_or_else(|panic| {
-            let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            Err(Broken::Failed(format!("panicked: {}", message.unwrap_or("no message"))))
-        });
+        let broken = catch_unwind(AssertUnwindSafe(|| (self.check)(subject, trial))).unwrap_or_else(|panic| Err(panicked(&*panic)));
         match broken {
             Ok(()) if declared => Outcome::Fail("declared as unsupported, and yet it works".into()),
             Ok(()) => Outcome::Pass,
@@ -113,6 +113,7 @@ pub enum Outcome {
 pub struct Suite {
     subject: Arc<dyn Named>,
     cases: Vec<SuiteCase>,
+    feed: Option<Feed>,
 }
 
 /// What is left of a subject when its kind is forgotten.
@@ -155,24 +156,26 @@ impl SuiteCase {
     /// Checks the law, on a thread of its own. A panic is a failure, and so is taking longer than [`Trial::time_limit`]: the thread is then left
     /// behind, since nothing can end it but the end of the process.
     pub fn run(&self, trial: &Trial) -> Outcome {
-        let (send, receive) = mpsc::channel();
         let (run, own) = (Arc::clone(&self.run), trial.clone());
-        let started = std::thread::Builder::new().name(self.id.clone()).spawn(move || {
-            // Nobody may be listening any more.
-            let _ = send.send(run(&own));
-        });
-        let thread = match started {
-            Ok(thread) => thread,
-            Err(error) => return Outcome::Fail(format!("no thread to run on: {error}")),
-        };
-        match receive.recv_timeout(trial.time_limit()) {
-            Ok(outcome) => {
-                let _ = thread.join();
-                outcome
-            }
-            Err(RecvTimeoutError::Timeout) => Outcome::Fail(format!("hangs: not done after {:?}", trial.time_limit())),
-            Err(RecvTimeoutError::Disconnected) => Outcome::Fail("its thread ended without an outcome".into()),
+        within(trial.time_limit(), &self.id, move || run(&own)).unwrap_or_else(Outcome::Fail)
+    }
+}
+
+/// Runs something on a thread of its own, which is left behind when it takes too long.
+fn within<T: Send + 'static>(limit: Duration, name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let (send, receive) = mpsc::channel();
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        // Nobody may be listening any more.
+        let _ = send.send(run());
+    });
+    let thread = started.map_err(|error| format!("no thread to run on: {error}"))?;
+    match receive.recv_timeout(limit) {
+        Ok(result) => {
+            let _ = thread.join();
+            Ok(result)
         }
+        Err(RecvTimeoutError::Timeout) => Err(format!("hangs: not done after {limit:?}")),
+        Err(RecvTimeoutError::Disconnected) => Err("its thread ended without an outcome".into()),
     }
 }
 
@@ -196,7 +199,7 @@ impl Suite {
             SuiteCase { id: case.id.clone(), law: case.law.clone(), says: case.says, run: Arc::new(move |trial| case.run(&on, trial)) }
         };
         let cases = cases.into_iter().map(bind).collect();
-        Self { subject: Arc::new(NameOf(subject)), cases }
+        Self { subject: Arc::new(NameOf(subject)), cases, feed: None }
     }
 
     /// What a report calls the subject.
@@ -207,6 +210,27 @@ impl Suite {
     /// The cases, in the order in which they run.
     pub fn cases(&self) -> &[SuiteCase] {
         &self.cases
+    }
+
+    /// Says how the subject is given encoded bytes alone.
+    pub(crate) fn feeding(mut self, feed: impl Fn(&[u8], &Trial) -> Result<Fed, Broken> + Send + Sync + 'static) -> Self {
+        self.feed = Some(Arc::new(feed));
+        self
+    }
+
+    /// Gives the subject just these encoded bytes, outside of any case, for at most [`Trial::time_limit`]. `None` if it decodes nothing. A panic breaks a law, and so
+    /// does a hang.
+    pub fn feed(&self, encoded: &[u8], trial: &Trial) -> Option<Fed> {
+        let (feed, bytes, own) = (Arc::clone(self.feed.as_ref()?), encoded.to_vec(), trial.clone());
+        let fed = within(trial.time_limit(), "feed", move || {
+            catch_unwind(AssertUnwindSafe(|| feed(&bytes, &own))).unwrap_or_else(|panic| Err(panicked(&*panic)))
+        });
+        Some(match fed {
+            Ok(Ok(fed)) => fed,
+            Ok(Err(Broken::Failed(message) | Broken::Unsupported(message))) | Err(message) => {
+                Fed { answers: Vec::new(), broken: Some(message) }
+            }
+        })
     }
 
     /// The same without the cases of one law.
@@ -314,6 +338,11 @@ impl From<CodecError> for Broken {
             _ => Self::Failed(format!("unexpected error: {error}")),
         }
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Broken {
+    let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    Broken::Failed(format!("panicked: {}", message.unwrap_or("no message")))
 }
 
 /// Ends a check with a failure unless something holds.

@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::feed;
 use crate::samples::Random;
 
 /// How cases are run: what they draw at random, how long they may take, and who is told what they are about to do. The same seed draws the same
@@ -23,8 +24,7 @@ impl Default for Trial {
 
 /// Is told what a subject is about to be given, so that it is known should the subject take the process down.
 pub trait Journal: fmt::Debug + Send + Sync {
-    /// Keeps `bytes`, in the place of what was kept before. Of a batch, it is the items one behind the other, each behind its length: eight
-    /// bytes, little-endian.
+    /// Keeps `bytes`, in the place of what was kept before. [`items`](crate::items) takes a batch apart.
     fn input(&self, bytes: &[u8]);
 }
 
@@ -87,9 +87,7 @@ impl Trial {
     /// Says that the subject is about to be given a batch.
     pub(crate) fn batch(&self, items: &[&[u8]]) {
         if let Some(journal) = &self.journal {
-            let all: Vec<u8> =
-                items.iter().flat_map(|item| (item.len() as u64).to_le_bytes().into_iter().chain(item.iter().copied())).collect();
-            journal.input(&all);
+            journal.input(&feed::batch(items));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::decoding::{WORK_SPACE, between_canaries, run};
 use super::fenced::Fenced;
 use super::mutants::Kind;
 use super::{CodecCase, CodecSubject};
+use crate::feed::{Answer, Fed};
 use crate::suite::{Broken, Case, Trial, ensure};
 
 /// One law, with a case for each way in which bytes are bad.
@@ -32,6 +33,15 @@ fn bad_input(subject: &dyn CodecSubject, trial: &Trial, kind: Kind) -> Result<()
         survives(trial, &codec, &format!("chunk {index}"), bytes, len)?;
     }
     kind.of(&encoded, trial, 2 * subject.many()).iter().try_for_each(|mutant| survives(trial, &codec, &mutant.what, &mutant.bytes, len))
+}
+
+/// What the codec says of encoded bytes, which it survives.
+pub(super) fn feed(subject: &dyn CodecSubject, encoded: &[u8], trial: &Trial) -> Result<Fed, Broken> {
+    let codec = Codec::of(subject)?;
+    let len = chunks(subject, &codec)?.iter().map(|chunk| chunk.decoded.byte_len()).max().unwrap_or(0);
+    survives(trial, &codec, "the input", encoded, len)?;
+    let decoded = codec.decode(&Fenced::new(encoded, trial)).map_err(|error| error.to_string());
+    Ok(Fed { answers: vec![Answer::new(subject.provider().name(), decoded)], broken: None })
 }
 
 /// Decodes something that may be bad: whatever it says, it must not panic, write outside, or grow past its limit.

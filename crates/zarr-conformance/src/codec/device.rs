@@ -136,7 +136,9 @@ impl DeviceCodecSubject for DeviceCodecUnderTest {
 
 impl From<DeviceCodecUnderTest> for Suite {
     fn from(subject: DeviceCodecUnderTest) -> Self {
-        Self::new(Arc::new(subject) as Arc<dyn DeviceCodecSubject>, cases())
+        let subject = Arc::new(subject) as Arc<dyn DeviceCodecSubject>;
+        let fed = Arc::clone(&subject);
+        Self::new(subject, cases()).feeding(move |encoded, _| decoding::feed(&*fed, encoded))
     }
 }
 

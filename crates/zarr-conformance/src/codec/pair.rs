@@ -248,7 +248,9 @@ impl PairSubject for PairUnderTest {
 
 impl From<PairUnderTest> for Suite {
     fn from(subject: PairUnderTest) -> Self {
-        Self::new(Arc::new(subject) as Arc<dyn PairSubject>, cases())
+        let subject = Arc::new(subject) as Arc<dyn PairSubject>;
+        let fed = Arc::clone(&subject);
+        Self::new(subject, cases()).feeding(move |encoded, trial| laws::feed(&*fed, encoded, trial))
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) struct ReplayArgs {
     /// The device of the run
     #[arg(long, default_value_t = Device::Auto, value_name = "DEVICE")]
     pub(crate) device: Device,
-    /// The input that was saved: says where the case meets it
+    /// Give the subject just the bytes of this file, and say what it makes of them, in the place of the case
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
 }

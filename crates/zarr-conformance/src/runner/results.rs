@@ -167,6 +167,9 @@ pub(crate) struct Input {
     pub(crate) bytes: usize,
     /// The first of them, in hexadecimal.
     pub(crate) hex: String,
+    /// The command that gives the subject these bytes alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) replay: Option<String>,
 }
 
 impl Input {
@@ -175,7 +178,7 @@ impl Input {
 
     pub(crate) fn new(file: String, bytes: &[u8]) -> Self {
         let hex = bytes.iter().take(Self::SHOWN).map(|byte| format!("{byte:02x}")).collect();
-        Self { file, bytes: bytes.len(), hex }
+        Self { file, bytes: bytes.len(), hex, replay: None }
     }
 }
 

@@ -165,7 +165,7 @@ impl Supervisor {
         let Some(info) = subject.cases.get(index) else { return };
         let failed = outcome == Verdict::Fail;
         let input = input.filter(|_| failed).map(|bytes| self.saved(&subject.result.name, &info.id, &bytes));
-        let replay = failed.then(|| self.replay(&subject.result.name, &info.id, input.as_ref()));
+        let replay = failed.then(|| self.replay(&subject.result.name, &info.id));
         subject.result.cases.push(CaseResult {
             id: info.id.clone(),
             law: info.law.clone(),
@@ -199,17 +199,19 @@ impl Supervisor {
             format!("{subject}--{case}").chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
         let path = self.save.join(format!("{slug}.input"));
         let saved = std::fs::create_dir_all(&self.save).and_then(|()| std::fs::write(&path, bytes));
-        let file = match saved {
-            Ok(()) => path.display().to_string(),
-            Err(error) => format!("not saved: {error}"),
-        };
-        Input::new(file, bytes)
+        match saved {
+            Ok(()) => {
+                let file = path.display().to_string();
+                let replay = format!("{} --input {}", self.replay(subject, case), quoted(&file));
+                Input { replay: Some(replay), ..Input::new(file, bytes) }
+            }
+            Err(error) => Input::new(format!("not saved: {error}"), bytes),
+        }
     }
 
-    fn replay(&self, subject: &str, case: &str, input: Option<&Input>) -> String {
+    fn replay(&self, subject: &str, case: &str) -> String {
         let (case, subject) = (quoted(case), quoted(subject));
-        let input = input.map(|input| format!(" --input {}", quoted(&input.file))).unwrap_or_default();
-        format!("{} replay {case} --subject {subject} --seed {} --device {}{input}", self.command(), self.seed, self.device)
+        format!("{} replay {case} --subject {subject} --seed {} --device {}", self.command(), self.seed, self.device)
     }
 
     /// This program, as one calls it from here.

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use super::{case, json, run, subject, text, trouble};
+use super::{case, json, program, run, subject, text, trouble};
 
 /// Ids and outcomes of the cases of a subject.
 fn outcomes(subject: &serde_json::Value) -> Vec<(&str, &str)> {
@@ -58,15 +58,50 @@ fn the_command_of_a_failure_fails_again() {
     let arguments = ["--json", "-", "--subject", "trouble/cases", "--filter", "panic", "--filter", "fails", "--filter", "abort"];
     let output = run(trouble(&folder.path().join("it's saved")).args(arguments));
     let report = json(&text(&output.stdout));
-    for (id, says) in
-        [("trouble/panic", "panicked: <panics>"), ("trouble/fails", "found:  is wrong"), ("trouble/abort", "the saved bytes come now")]
+    let again = |replay: &serde_json::Value| {
+        let output = Command::new("sh").args(["-c", replay.as_str().unwrap()]).env("ZARR_CONFORMANCE_TROUBLE", "1").output().unwrap();
+        (output.status.success(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let cases = subject(&report, "trouble/cases");
+    for (id, says) in [("trouble/panic", "panicked: <panics>"), ("trouble/fails", "found:  is wrong"), ("trouble/abort", "about to abort")]
     {
-        let replay = case(subject(&report, "trouble/cases"), id)["replay"].as_str().unwrap();
-        let output = Command::new("sh").args(["-c", replay]).env("ZARR_CONFORMANCE_TROUBLE", "1").output().unwrap();
-        assert!(!output.status.success());
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert!(said.contains(says), "{replay}\n{said}");
+        let (good, said) = again(&case(cases, id)["replay"]);
+        assert!(!good && said.contains(says), "{said}");
     }
+    // The input alone, without its case.
+    for (id, says) in [("trouble/panic", "input: 2 bytes\n    00 ff\n"), ("trouble/abort", "input: 14 bytes\n    74 68 65 20 6c 61 73 74")]
+    {
+        let (good, said) = again(&case(cases, id)["input"]["replay"]);
+        assert!(!good && said.contains(says) && !said.contains("about to abort"), "{said}");
+    }
+    assert!(case(cases, "trouble/fails")["input"].is_null());
+}
+
+#[test]
+fn an_input_is_given_to_the_subject_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("input");
+    let replay = |subject: &str, case: &str| {
+        let output = run(program().args(["replay", case, "--subject", subject, "--input"]).arg(&path));
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let good = vec![7; 510];
+    let good = [&good[..], &crc32c::crc32c(&good).to_le_bytes()].concat();
+    for (bytes, says) in [
+        (good.clone(), ["crc32c accepts: 510 bytes\n    07 07", "cpu accepts: 510 bytes\n    07 07"]),
+        (good[1..].to_vec(), ["crc32c refuses: ", "cpu refuses: "]),
+    ] {
+        std::fs::write(&path, &bytes).unwrap();
+        let (status, said) = replay("pair/cpu-crc32c/crc32c/uint8", "pair/exchange");
+        assert_eq!(status, Some(0), "{said}");
+        let input = format!("input: {} bytes\n    07 07", bytes.len());
+        assert!(says.into_iter().chain([&input[..]]).all(|says| said.contains(says)), "{said}");
+    }
+    let (status, said) = replay("cpu/crc32c/float32", "codec/round-trip");
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("cpu refuses: "), "{said}");
+    let (status, said) = replay("device/host", "device/copy/round-trip");
+    assert_eq!(status, Some(2), "{said}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 use zarr_buffer_api::{Layout, Region};
-use zarr_codec_api::{DeviceSlot, Direction, Placement};
+use zarr_codec_api::{DeviceSlot, Direction, Placement, Scratch, Target};
 use zarr_meta::Extension;
 
 use super::bound::{Bound, bind};
 use super::runner::{CANARY, laid_out};
 use super::{DeviceCodecCase, DeviceCodecSubject, Padded, case};
+use crate::Sample;
 use crate::codec::mutants::Kind;
+use crate::feed::{Answer, Fed};
 use crate::suite::{Broken, Case, Trial, ensure, ensure_same};
 
 pub(super) fn cases() -> Vec<DeviceCodecCase> {
@@ -181,6 +183,21 @@ fn reads_past(subject: &dyn DeviceCodecSubject, trial: &Trial) -> Result<(), Bro
     Ok(())
 }
 
+/// What reference and device say of encoded bytes.
+pub(super) fn feed(subject: &dyn DeviceCodecSubject, encoded: &[u8]) -> Result<Fed, Broken> {
+    let bound = Bound::of(subject)?;
+    let mut expected = vec![0; bound.len()];
+    let status = bound.chain.decode(encoded, Target::Exact(&mut expected), &mut Scratch::new());
+    let expected = status.map(|_| Sample::Bytes(expected)).map_err(|error| error.to_string());
+    let found = bound.answer(encoded)?.map(Sample::Bytes).map_err(|error| error.to_string());
+    let broken = match (&expected, &found) {
+        (Ok(expected), Ok(found)) if expected != found => Some("the two make different chunks of it".to_owned()),
+        (expected, found) if expected.is_ok() != found.is_ok() => Some("one accepts it, the other does not".to_owned()),
+        _ => None,
+    };
+    Ok(Fed { answers: vec![Answer::new("the reference", expected), Answer::new(subject.provider().name(), found)], broken })
+}
+
 fn verdicts(subject: &dyn DeviceCodecSubject, trial: &Trial, kind: Kind) -> Result<(), Broken> {
     let bound = Bound::of(subject)?;
     let queue = bound.device.create_queue()?;
@@ -195,6 +212,10 @@ fn verdicts(subject: &dyn DeviceCodecSubject, trial: &Trial, kind: Kind) -> Resu
         for (index, (&bytes, good)) in all.iter().zip(statuses).enumerate() {
             let what = mutants.get(index).map_or("a good chunk", |mutant| &mutant.what);
             let expected = bound.verdict(bytes);
+            if expected.is_some() != good {
+                // The one that matters, in the place of its batch.
+                trial.input(bytes);
+            }
             let head = &bytes[..bytes.len().min(64)];
             ensure!(expected.is_some() == good, "{what}: the reference accepts: {}, the device: {good}, {head:02x?}", expected.is_some());
             let found = &output[index * bound.len()..(index + 1) * bound.len()];

@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, Device, Layout, Queue, Region};
-use zarr_codec_api::{DeviceContext, DeviceSegment, DeviceSlot};
+use zarr_codec_api::{CodecError, DeviceContext, DeviceSegment, DeviceSlot};
 
 use crate::suite::{Broken, ensure};
+
+/// A verdict for each slot of a batch.
+type Statuses = Vec<Result<(), CodecError>>;
 
 /// Bytes of destinations before anything is written.
 pub(crate) const CANARY: u8 = 0x5C;
@@ -87,6 +90,18 @@ impl Runner {
 
     /// The same in a context of its own.
     pub(crate) fn decode_in(&self, context: &DeviceContext<'_>, chunks: &[Padded<'_>], gap: usize) -> Result<(Vec<bool>, Vec<u8>), Broken> {
+        let (statuses, bytes) = self.statuses_in(context, chunks, gap)?;
+        Ok((statuses.iter().map(Result::is_ok).collect(), bytes))
+    }
+
+    /// What the device says of one chunk, and what it decodes it to.
+    pub(crate) fn answer(&self, encoded: &[u8]) -> Result<Result<Vec<u8>, CodecError>, Broken> {
+        let queue = self.device.create_queue()?;
+        let (statuses, bytes) = self.statuses_in(&self.context(&*queue, 1), &[encoded.into()], 0)?;
+        Ok(statuses.into_iter().next().unwrap_or(Ok(())).map(|()| bytes))
+    }
+
+    fn statuses_in(&self, context: &DeviceContext<'_>, chunks: &[Padded<'_>], gap: usize) -> Result<(Statuses, Vec<u8>), Broken> {
         let (queue, pitch) = (context.queue, self.len() + gap);
         let output = self.upload(queue, &vec![CANARY; chunks.len() * pitch + gap])?;
         let mut slots = Vec::new();
@@ -100,7 +115,7 @@ impl Runner {
         drop(slots);
         let statuses = ticket.wait()?;
         ensure!(statuses.len() == chunks.len(), "{} statuses for {} slots", statuses.len(), chunks.len());
-        Ok((statuses.iter().map(Result::is_ok).collect(), self.download(queue, &output)?))
+        Ok((statuses, self.download(queue, &output)?))
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use zarr_codec_api::{
-    ByteLen, CodecProvider, DecodeSlot, Direction, EncodeSlot, HostSegment, Limits, Representation, Scratch, Segment, Stage,
+    ByteLen, CodecError, CodecProvider, DecodeSlot, Direction, EncodeSlot, HostSegment, Limits, Representation, Scratch, Segment, Stage,
 };
 
 use super::{PairSubject, Side};
@@ -116,18 +116,7 @@ impl<'a> Implementation<'a> {
     /// Decodes a batch.
     pub(super) fn decode(&self, encoded: &[&[u8]], trial: &Trial) -> Result<Vec<Verdict>, Broken> {
         match &self.decoder {
-            Decoder::Host(segment) => {
-                let mut rooms: Vec<Room> = encoded.iter().map(|_| Room::of(&self.decoded, self.most)).collect::<Result<_, _>>()?;
-                let encoded: Vec<Fenced> = encoded.iter().map(|bytes| Fenced::new(bytes, trial)).collect();
-                let mut slots: Vec<DecodeSlot<'_>> = rooms
-                    .iter_mut()
-                    .zip(&encoded)
-                    .map(|(room, encoded)| DecodeSlot { encoded, decoded: room.target(), status: Ok(()) })
-                    .collect();
-                segment.decode(&mut slots, &mut Scratch::new());
-                let good: Vec<bool> = slots.iter().map(|slot| slot.status.is_ok()).collect();
-                Ok(rooms.into_iter().zip(good).map(|(room, good)| good.then_some(room.sample)).collect())
-            }
+            Decoder::Host(_) => Ok(self.decode_here(encoded, trial)?.into_iter().map(Result::ok).collect()),
             Decoder::Device(runner) => {
                 let queue = runner.device.create_queue()?;
                 let chunks: Vec<Padded<'_>> = encoded.iter().map(|&bytes| bytes.into()).collect();
@@ -137,5 +126,27 @@ impl<'a> Implementation<'a> {
                 Ok(statuses.into_iter().enumerate().map(|(slot, good)| good.then(|| Sample::Bytes(chunk(slot)))).collect())
             }
         }
+    }
+
+    /// Decodes one chunk, and says why not.
+    pub(super) fn answer(&self, encoded: &[u8], trial: &Trial) -> Result<Result<Sample, CodecError>, Broken> {
+        match &self.decoder {
+            Decoder::Host(_) => {
+                self.decode_here(&[encoded], trial)?.pop().ok_or_else(|| Broken::Failed("no status for one slot".to_owned()))
+            }
+            Decoder::Device(runner) => Ok(runner.answer(encoded)?.map(Sample::Bytes)),
+        }
+    }
+
+    /// Of an implementation on the host.
+    fn decode_here(&self, encoded: &[&[u8]], trial: &Trial) -> Result<Vec<Result<Sample, CodecError>>, Broken> {
+        let Decoder::Host(segment) = &self.decoder else { return Ok(Vec::new()) };
+        let mut rooms: Vec<Room> = encoded.iter().map(|_| Room::of(&self.decoded, self.most)).collect::<Result<_, _>>()?;
+        let encoded: Vec<Fenced> = encoded.iter().map(|bytes| Fenced::new(bytes, trial)).collect();
+        let mut slots: Vec<DecodeSlot<'_>> =
+            rooms.iter_mut().zip(&encoded).map(|(room, encoded)| DecodeSlot { encoded, decoded: room.target(), status: Ok(()) }).collect();
+        segment.decode(&mut slots, &mut Scratch::new());
+        let statuses: Vec<Result<(), CodecError>> = slots.into_iter().map(|slot| slot.status).collect();
+        Ok(rooms.into_iter().zip(statuses).map(|(room, status)| status.map(|()| room.sample)).collect())
     }
 }

@@ -1,6 +1,9 @@
+use zarr_codec_api::CodecError;
+
 use super::PairSubject;
-use super::bound::Implementation;
+use super::bound::{Implementation, Verdict};
 use crate::codec::mutants::Kind;
+use crate::feed::{Answer, Fed};
 use crate::samples::Sample;
 use crate::suite::{Broken, Case, Trial, ensure};
 
@@ -138,19 +141,11 @@ fn verdicts(subject: &dyn PairSubject, trial: &Trial, kind: Kind) -> Result<(), 
         trial.batch(&bytes);
         let (first, second) = (both[0].decode(&bytes, trial)?, both[1].decode(&bytes, trial)?);
         for ((mutant, first), second) in batch.iter().zip(first).zip(second) {
-            let (what, head) = (&mutant.what, &mutant.bytes[..mutant.bytes.len().min(64)]);
-            let (reference, other) = (both[0].name(), both[1].name());
-            match (first, second) {
-                (Some(first), Some(second)) => {
-                    let how = difference(&second, &first);
-                    ensure!(first == second, "{what}: {other} and {reference} make different chunks of it: {how}, {head:02x?}");
-                }
-                (None, None) => {}
-                (first, _) => {
-                    let (yes, no) = if first.is_some() { (reference, other) } else { (other, reference) };
-                    let known = subject.divergences().iter().any(|known| known.accepted_by() == yes && known.covers(&mutant.bytes));
-                    ensure!(known, "{what}: {yes} accepts it, {no} does not, {head:02x?}");
-                }
+            let names = [both[0].name(), both[1].name()];
+            if let Some(how) = parts(subject, names, &mutant.bytes, [first, second]) {
+                // The one that matters, in the place of its batch.
+                trial.input(&mutant.bytes);
+                return Err(Broken::Failed(format!("{}: {how}, {:02x?}", mutant.what, &mutant.bytes[..mutant.bytes.len().min(64)])));
             }
         }
     }
@@ -175,4 +170,29 @@ fn divergences(subject: &dyn PairSubject, trial: &Trial) -> Result<(), Broken> {
         known.push(format!("{name}: {} accepts, {} refuses: {}", yes.0, no.0, divergence.reason()));
     }
     if known.is_empty() { Ok(()) } else { Err(Broken::Unsupported(format!("known divergence {}", known.join("; ")))) }
+}
+
+/// How two verdicts on the same bytes part, unless that is known.
+fn parts(subject: &dyn PairSubject, [first, second]: [&str; 2], bytes: &[u8], verdicts: [Verdict; 2]) -> Option<String> {
+    let (yes, no) = match verdicts {
+        [None, None] => return None,
+        [Some(one), Some(other)] if one == other => return None,
+        [Some(one), Some(other)] => {
+            return Some(format!("{second} and {first} make different chunks of it: {}", difference(&other, &one)));
+        }
+        [Some(_), None] => (first, second),
+        [None, Some(_)] => (second, first),
+    };
+    let known = subject.divergences().iter().any(|known| known.accepted_by() == yes && known.covers(bytes));
+    (!known).then(|| format!("{yes} accepts it, {no} does not"))
+}
+
+/// What both say of encoded bytes.
+pub(super) fn feed(subject: &dyn PairSubject, encoded: &[u8], trial: &Trial) -> Result<Fed, Broken> {
+    let both = Implementation::both(subject)?;
+    let [first, second] = [both[0].answer(encoded, trial)?, both[1].answer(encoded, trial)?];
+    let names = [both[0].name(), both[1].name()];
+    let broken = parts(subject, names, encoded, [first.as_ref().ok().cloned(), second.as_ref().ok().cloned()]);
+    let answer = |name: &str, answer: Result<Sample, CodecError>| Answer::new(name, answer.map_err(|error| error.to_string()));
+    Ok(Fed { answers: vec![answer(names[0], first), answer(names[1], second)], broken })
 }

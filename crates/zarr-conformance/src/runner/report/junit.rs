@@ -52,6 +52,9 @@ fn suite(xml: &mut String, results: &Results, subject: &SubjectResult) {
                 let _ = writeln!(xml, "law: {}\nfound: {}", escaped(law), escaped(&case.message));
                 if let Some(input) = &case.input {
                     let _ = writeln!(xml, "input: {} bytes in {}", input.bytes, escaped(&input.file));
+                    if let Some(replay) = &input.replay {
+                        let _ = writeln!(xml, "the input alone: {}", escaped(replay));
+                    }
                 }
                 if let Some(replay) = &case.replay {
                     let _ = writeln!(xml, "replay: {}", escaped(replay));

@@ -71,6 +71,7 @@ function detail(one) {
     const shown = one.input.hex.length / 2;
     const rest = shown < one.input.bytes ? `, the first ${shown} of them` : "";
     add("Input", `${one.input.bytes} bytes in `, make("code", {}, one.input.file), rest, make("pre", { class: "box" }, bytes(one.input.hex)));
+    if (one.input.replay) add("The input alone", make("pre", { class: "box" }, one.input.replay));
   }
   add("Subject", make("code", {}, one.subject.name), one.subject.about ? `, ${one.subject.about}` : "");
   if (one.place) add("Place", `${one.place.implementation}, ${one.place.codec}, ${one.place.data_type}`);

@@ -92,4 +92,7 @@ fn failure(text: &mut String, results: &Results, subject: &SubjectResult, case: 
     if let Some(replay) = &case.replay {
         let _ = writeln!(text, "  {CYAN}replay:{CYAN:#} {replay}");
     }
+    if let Some(replay) = case.input.as_ref().and_then(|input| input.replay.as_ref()) {
+        let _ = writeln!(text, "  {CYAN}the input alone:{CYAN:#} {replay}");
+    }
 }

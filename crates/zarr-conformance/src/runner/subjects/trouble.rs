@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Entry, Unbuilt};
 use crate::suite::{Broken, Case, Subject};
-use crate::{Suite, Trial};
+use crate::{Answer, Fed, Sample, Suite, Trial};
 
 pub(super) fn wanted() -> bool {
     std::env::var_os("ZARR_CONFORMANCE_TROUBLE").is_some()
@@ -25,7 +25,12 @@ impl Subject for Troubled {
 }
 
 fn suite(cases: Vec<Case<Troubled>>) -> Suite {
-    Suite::new(Arc::new(Troubled), cases)
+    Suite::new(Arc::new(Troubled), cases).feeding(|encoded, _| match encoded {
+        b"the last input" => std::process::abort(),
+        b"hangs" => Ok(Fed { answers: Vec::new(), broken: Some("would hang".to_owned()) }),
+        [0, 0xFF] => panic!("<panics> & \"says\" so"),
+        bytes => Ok(Fed { answers: vec![Answer::new("trouble", Ok(Sample::Bytes(bytes.to_ascii_uppercase())))], broken: None }),
+    })
 }
 
 fn case(id: &str, check: fn(&Trial) -> Result<(), Broken>) -> Case<Troubled> {
