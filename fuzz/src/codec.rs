@@ -163,7 +163,15 @@ fn decode(chain: &Chain, encoded: &[u8]) -> Option<Decoded> {
     let mut scratch = Scratch::new();
     if let Some(len) = chain.representation().byte_len().expect("a small chunk") {
         let mut decoded = vec![0; len];
-        chain.decode(encoded, Target::Exact(&mut decoded), &mut scratch).ok()?;
+        let result = chain.decode(encoded, Target::Exact(&mut decoded), &mut scratch);
+        if let Some(blocks) = chain.blocks(encoded) {
+            let mut by_block = vec![0; len];
+            let mut parts = by_block.chunks_mut(blocks.block_len()).enumerate();
+            let every = parts.try_for_each(|(index, part)| blocks.decode(index, part));
+            assert_eq!(every.is_ok(), result.is_ok(), "blocks decode each on its own, and all at once");
+            assert!(every.is_err() || by_block == decoded, "the same comes out");
+        }
+        result.ok()?;
         Some(Decoded::Fixed(decoded))
     } else {
         let mut elements = VariableData::new();

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod blocks;
 mod chunks;
 mod create;
 mod data;

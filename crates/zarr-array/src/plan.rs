@@ -10,6 +10,7 @@ use zarr_meta::ChunkKeyEncoding;
 use zarr_store_api::{ByteRange, StoreKey, StorePrefix};
 
 use crate::ArrayError;
+use crate::blocks::scatter_blocks;
 use crate::chunks::{BoundChunk, Chunks};
 use crate::geometry::{Cells, Cut, Elements, Leaf, Part};
 use crate::selection::Resolved;
@@ -401,6 +402,11 @@ impl Plan {
                 return Err(CodecError::size("bytes", bound.byte_len, view.len()));
             }
             return scatter(bound, view, 0, leaf, tile);
+        }
+        if let Some(blocks) = bound.chain.blocks(encoded)
+            && scatter_blocks(bound, &*blocks, leaf, tile, scratch)?
+        {
+            return Ok(());
         }
         let mut decoded = scratch.take_len(bound.byte_len);
         let result =

@@ -7,6 +7,7 @@ use zarr_codec_api::{CodecError, Target};
 use zarr_meta::ChunkGrid;
 use zarr_store_api::{ByteRange, Store, StoreErrorKind, StoreKey};
 
+use crate::blocks::{decode_shared, is_shared};
 use crate::chunks::BoundChunk;
 use crate::pool::with_scratch;
 use crate::read::{Fetched, fetch_bounded};
@@ -84,7 +85,12 @@ impl Array {
                 fill_all(output, fill);
                 return Ok(());
             };
-            let decoded = bound.chain.decode(&fetched, Target::Exact(output), scratch).map_err(fail);
+            let pool = &self.options().pool;
+            let decoded = match is_shared(bound.byte_len, pool).then(|| bound.chain.blocks(&fetched)).flatten() {
+                Some(blocks) => decode_shared(&*blocks, output, pool),
+                None => bound.chain.decode(&fetched, Target::Exact(output), scratch),
+            };
+            let decoded = decoded.map_err(fail);
             if let Fetched::Scratch(bytes, _) = fetched {
                 scratch.give(bytes);
             }

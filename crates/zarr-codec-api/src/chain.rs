@@ -6,7 +6,7 @@ use zarr_buffer_api::DeviceId;
 use zarr_meta::Extension;
 
 use crate::{
-    ArrayRepresentation, CodecError, CodecErrorKind, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry,
+    ArrayRepresentation, Blocks, CodecError, CodecErrorKind, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry,
     Representation, Scratch, Segment, Source, Stage, Target,
 };
 
@@ -107,6 +107,15 @@ impl Chain {
     pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
         match self.host.as_deref() {
             Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.view(encoded),
+            _ => None,
+        }
+    }
+
+    /// The parts of an encoded chunk that can be decoded each on its own, on the host and on any thread; `None` where there are none, or something is wrong
+    /// with them, which [`Chain::decode`] then tells.
+    pub fn blocks<'a>(&self, encoded: &'a [u8]) -> Option<Box<dyn Blocks + 'a>> {
+        match self.host.as_deref() {
+            Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.blocks(encoded),
             _ => None,
         }
     }

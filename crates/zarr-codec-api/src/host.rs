@@ -22,6 +22,28 @@ pub trait HostSegment: fmt::Debug + Send + Sync + 'static {
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
         self.is_verbatim().then_some(Ok(encoded))
     }
+
+    /// The parts of an encoded chunk that can be decoded each on its own; `None` where it has none, or something is wrong with it, which decoding all
+    /// of it then tells.
+    fn blocks<'a>(&self, encoded: &'a [u8]) -> Option<Box<dyn Blocks + 'a>> {
+        let _ = encoded;
+        None
+    }
+}
+
+/// An encoded chunk in blocks: stretches of the decoded bytes, each of which can be decoded on its own, on any thread.
+///
+/// A reader that wants a part of a chunk decodes no more than the blocks it lies in, one that has many threads and one chunk decodes blocks side by side, and
+/// one that is to copy what it decodes elsewhere needs no room for the whole chunk.
+pub trait Blocks: Send + Sync {
+    /// Bytes that each block decodes to, at least 1; the last may decode to fewer.
+    fn block_len(&self) -> usize;
+
+    /// Decodes block `index`, the bytes from `index * block_len()` on, to exactly `decoded.len()` bytes: all of the block.
+    ///
+    /// # Errors
+    /// When the bytes are bad, or `decoded` is not as long as the block.
+    fn decode(&self, index: usize, decoded: &mut [u8]) -> Result<(), CodecError>;
 }
 
 /// One chunk to decode.

@@ -6,7 +6,7 @@ use zarr_meta::Extension;
 
 use self::segment::{SimpleSegment, Step};
 use crate::{
-    ArrayRepresentation, Bound, ByteLen, CodecError, CodecProvider, Direction, Limits, Placement, Representation, Segment, Stage,
+    ArrayRepresentation, Blocks, Bound, ByteLen, CodecError, CodecProvider, Direction, Limits, Placement, Representation, Segment, Stage,
     VariableData,
 };
 
@@ -39,6 +39,13 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync + 'static {
     /// For checksums: the part of `encoded` that is the decoded bytes as they are, after checking it. `None` for codecs that transform.
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
         let _ = encoded;
+        None
+    }
+
+    /// For codecs that encode in blocks: those of a chunk of `decoded_len` bytes. `None` where there are not several, or something is wrong with them, which
+    /// [`BytesToBytes::decode`] then tells.
+    fn blocks<'a>(&self, encoded: &'a [u8], decoded_len: usize) -> Option<Box<dyn Blocks + 'a>> {
+        let _ = (encoded, decoded_len);
         None
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Golden, codec, decode, decode_growing, encode, generate, golden};
+use common::{Golden, codec, decode, decode_growing, decode_in_blocks, encode, generate, golden};
 use proptest::prelude::*;
 use zarr_codec_api::{BytesToBytes, CodecErrorKind};
 
@@ -152,6 +152,37 @@ fn blosc_headers_are_checked() {
         assert_eq!(error.kind(), CodecErrorKind::Format, "{what}: {error}");
         assert!(decode_growing(&*codec, &bad, data.len()).is_err(), "{what} is accepted");
     }
+}
+
+#[test]
+fn blosc_decodes_block_by_block() {
+    let data = generate("ramp", 200_003);
+    for cname in ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"] {
+        for shuffle in ["noshuffle", "shuffle", "bitshuffle"] {
+            for type_size in [1, 2, 3, 4, 8, 17, 255] {
+                for block_size in [1024, 4096, 65_536, 100_000] {
+                    let codec = codec(&format!(
+                        r#"{{"name": "blosc", "configuration": {{"cname": "{cname}", "clevel": 5, "shuffle": "{shuffle}", "typesize": {type_size}, "blocksize": {block_size}}}}}"#
+                    ));
+                    let encoded = encode(&*codec, &data);
+                    let stored = encoded[2] & 2 != 0;
+                    let small = u32::from_le_bytes(encoded[8..12].try_into().unwrap()) < 1024;
+                    let decoded = decode_in_blocks(&*codec, &encoded, data.len());
+                    assert_eq!(decoded.is_some(), !stored && !small, "{cname} {shuffle} {type_size} {block_size}");
+                    assert!(decoded.is_none_or(|decoded| decoded.unwrap() == data), "{cname} {shuffle} {type_size} {block_size}");
+                    assert!(codec.blocks(&encoded, data.len() - 1).is_none(), "another length than the header says");
+                }
+            }
+        }
+    }
+    // One block, and bytes that do not shrink.
+    let codec = codec(
+        r#"{"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 8192}}"#,
+    );
+    assert!(codec.blocks(&encode(&*codec, &data[..8192]), 8192).is_none());
+    let noise: Vec<u8> = generate("noise", 800_000).into_iter().step_by(4).collect();
+    let encoded = encode(&*codec, &noise);
+    assert!(decode(&*codec, &encoded, noise.len()).unwrap() == noise);
 }
 
 proptest! {

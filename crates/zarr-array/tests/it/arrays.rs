@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{codecs, memory, options, runtime};
+use crate::common::{Random, codecs, memory, options, positions, runtime, selection};
 use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
@@ -453,6 +453,60 @@ fn large_raw_chunks_are_read_some_rows_at_a_time() {
     long.truncate(long.len() - 2);
     array.write_encoded_chunk(&[0, 1], long).unwrap();
     assert!(array.read(&Selection::all()).is_err());
+}
+
+/// Blocks of which none ends where a row does, or where one of the array's axes turns.
+#[test]
+fn chunks_in_blocks_are_decoded_some_blocks_at_a_time() {
+    let shape = [45u64, 40, 37];
+    let values: Vec<i32> = (0..shape.iter().product::<u64>() as i32).map(|i| i.wrapping_mul(2_654_435) >> 3).collect();
+    for (name, order, blosc, last) in [
+        ("lz4", "[0, 1, 2]", 8192, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
+        ("zstd", "[2, 0, 1]", 4096, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
+        ("lz4", "[0, 2, 1]", 100_000, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
+        ("lz4", "[0, 1, 2]", 8192, r#"{"name":"bytes","configuration":{"endian":"big"}}"#),
+    ] {
+        let blosc = format!(
+            r#"[{{"name":"transpose","configuration":{{"order":{order}}}}},{last},{{"name":"blosc","configuration":{{"cname":"{name}","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":{blosc}}}}},{{"name":"crc32c"}}]"#
+        );
+        let builder = ArrayBuilder::new(shape, DataType::Int32).chunks([32, 40, 36]).codecs(codecs(&blosc));
+        let array = builder.create(memory(), "/", &options()).unwrap();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        let mut random = Random(3);
+        for turn in 0..300 {
+            let wanted = match turn {
+                0 => Selection::all(),
+                1 => Selection::ranges([0..32, 0..40, 0..36]),
+                _ => selection(&mut random, &shape, false),
+            };
+            let expected: Vec<i32> = positions(&wanted, &shape).0.iter().map(|&at| values[at]).collect();
+            assert!(array.read_elements::<i32>(&wanted).unwrap() == expected, "{blosc}: {wanted:?}");
+        }
+        // A block that is damaged is told by whoever wants it.
+        let mut encoded = array.read_encoded_chunk(&[0, 0, 0]).unwrap().unwrap().to_vec();
+        encoded[100] ^= 0xFF;
+        array.write_encoded_chunk(&[0, 0, 0], encoded).unwrap();
+        assert!(array.read(&Selection::all()).is_err());
+        assert!(array.read(&Selection::Blocks(vec![0..1, 0..1, 0..1])).is_err());
+    }
+}
+
+#[test]
+fn a_large_chunk_in_blocks_is_decoded_by_several_threads() {
+    let blosc = r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":2,"blocksize":65536}}]"#;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let options = options().with_pool(zarr_array::Pool::new(Arc::new(pool)));
+    let builder = ArrayBuilder::new([2, 700_000], DataType::UInt16).chunks([1, 700_000]).codecs(codecs(blosc));
+    let array = builder.create(memory(), "/", &options).unwrap();
+    let values: Vec<u16> = (0..1_400_000u32).map(|i| (i / 7) as u16 ^ (i.wrapping_mul(2_654_435_761) >> 28) as u16).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    let second = Selection::Blocks(vec![1..2, 0..1]);
+    assert!(array.read_elements::<u16>(&second).unwrap() == values[700_000..]);
+    let mut encoded = array.read_encoded_chunk(&[1, 0]).unwrap().unwrap().to_vec();
+    encoded[16..20].fill(0xFF);
+    array.write_encoded_chunk(&[1, 0], encoded).unwrap();
+    let error = array.read(&second).unwrap_err();
+    assert!(matches!(error, ArrayError::Chunk { .. }), "{error}");
 }
 
 #[test]

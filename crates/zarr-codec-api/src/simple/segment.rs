@@ -1,7 +1,8 @@
 //! A run of per-chunk codecs as one segment: the fewest passes over the bytes, and scratch memory reused.
 
 use crate::{
-    ArrayRepresentation, CodecError, DecodeSlot, EncodeSlot, HostSegment, Representation, Scratch, SimpleCodec, Source, Stage, Target,
+    ArrayRepresentation, Blocks, CodecError, DecodeSlot, EncodeSlot, HostSegment, Representation, Scratch, SimpleCodec, Source, Stage,
+    Target,
 };
 
 /// One codec with the sizes on either side of it.
@@ -294,6 +295,19 @@ impl HostSegment for SimpleSegment {
 
     fn is_verbatim(&self) -> bool {
         self.steps.iter().all(Step::is_verbatim)
+    }
+
+    /// Of the one codec that moves bytes, where all others leave them as they are.
+    fn blocks<'a>(&self, encoded: &'a [u8]) -> Option<Box<dyn Blocks + 'a>> {
+        let first = self.steps.iter().position(|step| !step.is_verbatim())?;
+        let (step, checksums) = self.steps.get(first..)?.split_first()?;
+        let SimpleCodec::BytesToBytes(codec) = &step.codec else { return None };
+        let decoded_len = step.decoded_len.filter(|_| step.decoded_exact)?;
+        let mut current = encoded;
+        for step in checksums.iter().rev() {
+            current = step.view(current)?.ok()?;
+        }
+        codec.blocks(current, decoded_len)
     }
 
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {

@@ -31,10 +31,35 @@ pub(crate) fn encode(codec: &dyn BytesToBytes, decoded: &[u8]) -> Vec<u8> {
     encoded
 }
 
+/// Decodes all at once, and block by block where there are blocks: to the same, or neither.
 pub(crate) fn decode(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Result<Vec<u8>, CodecError> {
     let mut decoded = vec![0xA5; len];
-    codec.decode(encoded, &mut decoded)?;
-    Ok(decoded)
+    let result = codec.decode(encoded, &mut decoded);
+    match (&result, decode_in_blocks(codec, encoded, len)) {
+        (Ok(()), Some(by_block)) => assert!(by_block.unwrap() == decoded),
+        (Err(error), Some(Ok(_))) => panic!("blocks decode, and together they do not: {error}"),
+        _ => {}
+    }
+    result.map(|()| decoded)
+}
+
+/// Decodes block by block, from the last to the first.
+pub(crate) fn decode_in_blocks(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Option<Result<Vec<u8>, CodecError>> {
+    let blocks = codec.blocks(encoded, len)?;
+    let (block_len, count) = (blocks.block_len(), len.div_ceil(blocks.block_len()));
+    let mut decoded = vec![0xA5; len];
+    for (index, block) in decoded.chunks_mut(block_len).enumerate().rev() {
+        if let Err(error) = blocks.decode(index, block) {
+            return Some(Err(error));
+        }
+    }
+    let last = len - (count - 1) * block_len;
+    for (index, wrong) in
+        [(0, block_len - 1), (0, block_len + 1), (count - 1, last - 1), (count, last), (count, 0), (usize::MAX, block_len)]
+    {
+        assert!(blocks.decode(index, &mut vec![0; wrong]).is_err(), "block {index} of {count} is decoded to {wrong} bytes");
+    }
+    Some(Ok(decoded))
 }
 
 pub(crate) fn decode_growing(codec: &dyn BytesToBytes, encoded: &[u8], limit: usize) -> Result<Vec<u8>, CodecError> {

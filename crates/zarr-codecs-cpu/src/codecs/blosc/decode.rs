@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use zarr_codec_api::CodecError;
+use zarr_codec_api::{Blocks, CodecError};
 
 use super::header::{Contents, Format, HEADER_LEN, Header};
 use super::{NAME, Shuffle, blosclz};
@@ -17,6 +17,14 @@ const KEEP: usize = 4 << 20;
 struct Buffers {
     shuffled: Vec<u8>,
     bits: Vec<u8>,
+}
+
+impl Buffers {
+    fn trim(&mut self) {
+        if self.shuffled.capacity() > KEEP {
+            *self = Self::default();
+        }
+    }
 }
 
 thread_local! {
@@ -51,34 +59,92 @@ fn decode_blocks(header: &Header, encoded: &[u8], decoded: &mut [u8]) -> Result<
         return Ok(());
     };
     BUFFERS.with_borrow_mut(|buffers| {
-        let Buffers { shuffled, bits } = &mut *buffers;
         let mut budget = Budget::new(encoded);
-        let mut decode_block = |index: usize, block: &mut [u8]| {
-            let streams = Streams { header, encoded, split, index, block_len: block.len() };
-            let len = match shuffle {
-                Shuffle::None => streams.decode(format, block)?,
-                Shuffle::Bytes => {
-                    let shuffled = sized(shuffled, block.len());
-                    let len = streams.decode(format, shuffled)?;
-                    unshuffle(header.type_size, shuffled, block);
-                    len
-                }
-                Shuffle::Bits => {
-                    let shuffled = sized(shuffled, block.len());
-                    let len = streams.decode(format, shuffled)?;
-                    bitunshuffle(header.type_size, shuffled, block, sized(bits, block.len()));
-                    len
-                }
-            };
-            budget.spend(len)
-        };
         let mut blocks = decoded.chunks_mut(header.block_size.max(1)).enumerate();
-        let result = blocks.try_for_each(|(index, block)| decode_block(index, block));
-        if buffers.shuffled.capacity() > KEEP {
-            *buffers = Buffers::default();
-        }
+        let result = blocks.try_for_each(|(index, block)| {
+            let streams = Streams { header, encoded, split, index, block_len: block.len() };
+            budget.spend(decode_block(&streams, format, shuffle, block, buffers)?)
+        });
+        buffers.trim();
         result
     })
+}
+
+/// Decodes one block, and answers with the bytes that it takes in the chunk.
+fn decode_block(
+    streams: &Streams<'_>,
+    format: Format,
+    shuffle: Shuffle,
+    block: &mut [u8],
+    buffers: &mut Buffers,
+) -> Result<usize, CodecError> {
+    let type_size = streams.header.type_size;
+    let Buffers { shuffled, bits } = buffers;
+    match shuffle {
+        Shuffle::None => streams.decode(format, block),
+        Shuffle::Bytes => {
+            let shuffled = sized(shuffled, block.len());
+            let len = streams.decode(format, shuffled)?;
+            unshuffle(type_size, shuffled, block);
+            Ok(len)
+        }
+        Shuffle::Bits => {
+            let shuffled = sized(shuffled, block.len());
+            let len = streams.decode(format, shuffled)?;
+            bitunshuffle(type_size, shuffled, block, sized(bits, block.len()));
+            Ok(len)
+        }
+    }
+}
+
+/// The blocks of a chunk, to be decoded one by one.
+pub(super) struct ChunkBlocks<'a> {
+    header: Header,
+    encoded: &'a [u8],
+    format: Format,
+    shuffle: Shuffle,
+    split: bool,
+}
+
+/// The blocks of a chunk that has several of a size worth a call each, and in which they lie as they should.
+pub(super) fn blocks(encoded: &[u8], decoded_len: usize) -> Option<ChunkBlocks<'_>> {
+    const LEAST: usize = 1 << 10;
+    let header = Header::parse(encoded).ok().filter(|header| header.decoded_len == decoded_len)?;
+    let Contents::Blocks { format, shuffle, split } = header.contents else { return None };
+    if header.block_size < LEAST || header.blocks() < 2 {
+        return None;
+    }
+    let blocks = ChunkBlocks { header, encoded, format, shuffle, split };
+    let mut budget = Budget::new(encoded);
+    for index in 0..blocks.header.blocks() {
+        budget.spend(blocks.streams(index).for_each(|_, _, _| Ok(())).ok()?).ok()?;
+    }
+    Some(blocks)
+}
+
+impl ChunkBlocks<'_> {
+    fn streams(&self, index: usize) -> Streams<'_> {
+        let Self { header, encoded, split, .. } = self;
+        Streams { header, encoded, split: *split, index, block_len: header.len_of_block(index) }
+    }
+}
+
+impl Blocks for ChunkBlocks<'_> {
+    fn block_len(&self) -> usize {
+        self.header.block_size
+    }
+
+    fn decode(&self, index: usize, decoded: &mut [u8]) -> Result<(), CodecError> {
+        let streams = self.streams(index);
+        if index >= self.header.blocks() || streams.block_len != decoded.len() {
+            return Err(CodecError::size(NAME, streams.block_len, decoded.len()));
+        }
+        BUFFERS.with_borrow_mut(|buffers| {
+            let result = decode_block(&streams, self.format, self.shuffle, decoded, buffers);
+            buffers.trim();
+            result.map(drop)
+        })
+    }
 }
 
 /// Blocks that share bytes could make a small chunk take long to decode; nobody writes such.
@@ -185,8 +251,7 @@ fn check_plausible(header: &Header, encoded: &[u8]) -> Result<(), CodecError> {
     };
     let mut budget = Budget::new(encoded);
     for index in 0..header.blocks() {
-        let start = index.saturating_mul(header.block_size);
-        let block_len = header.decoded_len.saturating_sub(start).min(header.block_size);
+        let block_len = header.len_of_block(index);
         let streams = Streams { header, encoded, split, index, block_len };
         let len = streams.for_each(|stream, len, offset| {
             let most = match format {

@@ -146,6 +146,11 @@ impl Header {
         self.decoded_len.div_ceil(self.block_size.max(1))
     }
 
+    /// Bytes that a block decodes to; 0 behind the last one.
+    pub(super) fn len_of_block(&self, index: usize) -> usize {
+        self.decoded_len.saturating_sub(index.saturating_mul(self.block_size)).min(self.block_size)
+    }
+
     /// Where a block's offset stands.
     pub(super) fn offset_of_block(index: usize) -> usize {
         HEADER_LEN.saturating_add(index.saturating_mul(4))

@@ -22,7 +22,7 @@
 //! * *`clevel` 0*, chunks of less than 128 bytes and those that do not shrink are stored as they are.
 //! * Chunks of 2 GiB and more do not fit the format: encoding them is an error.
 
-use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
+use zarr_codec_api::{Blocks, ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
 use zarr_meta::Extension;
 
 use crate::config;
@@ -153,5 +153,9 @@ impl BytesToBytes for Blosc {
 
     fn encode(&self, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), CodecError> {
         encode::encode(self, decoded, encoded)
+    }
+
+    fn blocks<'a>(&self, encoded: &'a [u8], decoded_len: usize) -> Option<Box<dyn Blocks + 'a>> {
+        decode::blocks(encoded, decoded_len).map(|blocks| Box::new(blocks) as Box<dyn Blocks + 'a>)
     }
 }

@@ -1,0 +1,146 @@
+//! Chunks in blocks that decode each on its own: no room for a whole chunk, and no block that nobody wants.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use zarr_buffer_api::{Offsets, TileMut};
+use zarr_codec_api::{Blocks, CodecError, Scratch};
+
+use crate::chunks::BoundChunk;
+use crate::geometry::Leaf;
+use crate::plan::{Gather, Step, gather, tile_lens};
+use crate::pool::Pool;
+
+/// Decoded bytes from which on the blocks of one chunk are shared out over the threads: decoding less takes no longer than waking them.
+const SHARE: usize = 512 << 10;
+
+/// Whether several threads should decode a chunk of so many bytes that is read alone.
+pub(crate) fn is_shared(byte_len: usize, pool: &Pool) -> bool {
+    byte_len >= SHARE && pool.threads() > 1
+}
+
+/// Decodes all blocks to `decoded`, the whole chunk, by the threads of the pool.
+pub(crate) fn decode_shared(blocks: &dyn Blocks, decoded: &mut [u8], pool: &Pool) -> Result<(), CodecError> {
+    let block_len = blocks.block_len().max(1);
+    pool.run(|| decoded.par_chunks_mut(block_len).enumerate().try_for_each(|(index, block)| blocks.decode(index, block)))
+}
+
+/// Where the elements of a leaf lie in the bytes of its chunk, row by row: a row is what lies at one position along the first axis.
+struct Rows {
+    /// Of the first row.
+    offset: usize,
+    count: usize,
+    /// From one row to the next.
+    step: usize,
+    /// Bytes from the first element of a row to the end of its last.
+    span: usize,
+}
+
+impl Rows {
+    /// `None` where elements do not follow each other in even steps forwards.
+    fn new(leaf: &Leaf<'_>, gathered: &Gather, item_size: usize) -> Option<Self> {
+        let lens = tile_lens(leaf);
+        let mut strides = Vec::with_capacity(lens.len());
+        for (&len, step) in lens.iter().zip(&gathered.steps) {
+            strides.push(match step {
+                Step::Stride(_) if len == 1 => 0,
+                Step::Stride(stride) => usize::try_from(*stride).ok()?,
+                Step::List(_) => return None,
+            });
+        }
+        let (&count, lens) = lens.split_first()?;
+        let (&step, strides) = strides.split_first()?;
+        // Of elements of one decoded chunk, whose size was checked when its chain was bound.
+        let span = lens.iter().zip(strides).map(|(&len, &stride)| len.saturating_sub(1) * stride).sum::<usize>() + item_size;
+        let some = count > 0 && lens.iter().all(|&len| len > 0);
+        some.then_some(Self { offset: gathered.offset, count, step, span })
+    }
+}
+
+/// Blocks of a chunk, decoded one behind the other.
+struct Window<'a> {
+    blocks: &'a dyn Blocks,
+    block_len: usize,
+    /// Bytes of the chunk.
+    byte_len: usize,
+    bytes: Vec<u8>,
+    held: Range<usize>,
+}
+
+impl Window<'_> {
+    /// Where a block starts, or the chunk ends.
+    fn edge(&self, block: usize) -> usize {
+        block.saturating_mul(self.block_len).min(self.byte_len)
+    }
+
+    /// The bytes of the held blocks.
+    fn range(&self) -> Range<usize> {
+        self.edge(self.held.start)..self.edge(self.held.end)
+    }
+
+    /// Makes the window hold the bytes of `wanted`, which begins no earlier than what was wanted before. Blocks that it holds are not decoded again.
+    fn hold(&mut self, wanted: Range<usize>, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let needed = wanted.start / self.block_len..wanted.end.div_ceil(self.block_len);
+        let before = self.range();
+        if self.held.contains(&needed.start) {
+            let from = self.edge(needed.start) - before.start;
+            if from > 0 {
+                self.bytes.copy_within(from..before.len(), 0);
+            }
+            self.held.start = needed.start;
+        } else {
+            self.held = needed.start..needed.start;
+        }
+        let start = self.edge(needed.start);
+        let room = self.edge(needed.end) - start;
+        if self.bytes.len() < room {
+            let mut larger = scratch.take_len(room);
+            let kept = self.range().len();
+            if let (Some(to), Some(from)) = (larger.get_mut(..kept), self.bytes.get(..kept)) {
+                to.copy_from_slice(from);
+            }
+            scratch.give(std::mem::replace(&mut self.bytes, larger));
+        }
+        while self.held.end < needed.end {
+            let place = self.edge(self.held.end) - start..self.edge(self.held.end + 1) - start;
+            self.blocks.decode(self.held.end, self.bytes.get_mut(place).unwrap_or_default())?;
+            self.held.end += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes what a leaf wants of a chunk into its tile, some rows at a time, and only the blocks that they lie in. `false` when the leaf has no rows.
+pub(crate) fn scatter_blocks(
+    bound: &BoundChunk,
+    blocks: &dyn Blocks,
+    leaf: &Leaf<'_>,
+    tile: &mut TileMut<'_>,
+    scratch: &mut Scratch,
+) -> Result<bool, CodecError> {
+    let gathered = gather(leaf, &bound.layout);
+    let Some(rows) = Rows::new(leaf, &gathered, bound.layout.item_size) else { return Ok(false) };
+    let steps: Vec<Offsets<'_>> = gathered.steps.iter().map(Step::offsets).collect();
+    let block_len = blocks.block_len().max(1);
+    let mut window = Window { blocks, block_len, byte_len: bound.byte_len, bytes: Vec::new(), held: 0..0 };
+    let mut scatter = || {
+        let mut row = 0;
+        while row < rows.count {
+            let start = rows.offset + row * rows.step;
+            window.hold(start..start + rows.span, scratch)?;
+            let held = window.range();
+            // All rows that end inside the window.
+            let more = (held.end - start - rows.span).checked_div(rows.step).unwrap_or(0);
+            let next = rows.count.min(row + 1 + more);
+            let decoded = window.bytes.get(..held.len()).unwrap_or_default();
+            if let Some(mut rows) = tile.rows(row..next) {
+                rows.copy_from(decoded, start - held.start, &steps)?;
+            }
+            row = next;
+        }
+        Ok(())
+    };
+    let result: Result<(), CodecError> = scatter();
+    scratch.give(window.bytes);
+    result.map(|()| true)
+}
