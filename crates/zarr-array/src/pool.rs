@@ -3,6 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use bytemuck::AnyBitPattern;
+use rayon::prelude::*;
+use zarr_buffer_api::{BufferError, FreshPart, unwritten, unwritten_shared};
 use zarr_codec_api::Scratch;
 
 /// The threads that an array decodes and encodes on. Codecs start none of their own.
@@ -34,6 +37,17 @@ impl Pool {
             Some(pool) => pool.in_place_scope_fifo(work),
             None => rayon::in_place_scope_fifo(work),
         }
+    }
+
+    /// Memory for a result, of elements that hold anything. The threads share the work of being the first to touch it, which is more than decoding many
+    /// codecs is.
+    pub(crate) fn unwritten<T: AnyBitPattern>(&self, len: usize) -> Result<Vec<T>, BufferError> {
+        /// Less is touched in the time that it takes to wake threads.
+        const SHARE: usize = 8 << 20;
+        if len.saturating_mul(size_of::<T>()) < SHARE || self.threads() < 2 {
+            return unwritten(len);
+        }
+        unwritten_shared(len, |parts| self.run(|| parts.par_iter_mut().for_each(FreshPart::touch)))
     }
 
     /// How many threads there are.

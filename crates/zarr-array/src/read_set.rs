@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use zarr_buffer_api::{TileWriter, unwritten};
+use zarr_buffer_api::TileWriter;
 use zarr_store_api::AnyStore;
 
 use crate::data::{ArrayData, Elements};
@@ -60,7 +60,7 @@ impl ReadSet {
         let plans: Vec<Plan> = self.reads.iter().map(|(array, selection)| array.internal_plan(selection)).collect::<Result<_, _>>()?;
         let mut outputs = Vec::with_capacity(plans.len());
         for plan in &plans {
-            outputs.push(unwritten::<u8>(plan.output_layout()?.span()?.len())?);
+            outputs.push(first.options().pool.unwritten::<u8>(plan.output_layout()?.span()?.len())?);
         }
         {
             let mut writers = Vec::with_capacity(plans.len());

@@ -1,6 +1,7 @@
 //! Fresh memory that is about to be written from end to end.
 
 use std::alloc;
+use std::mem::MaybeUninit;
 
 use bytemuck::AnyBitPattern;
 
@@ -32,17 +33,74 @@ pub fn unwritten<T: AnyBitPattern>(len: usize) -> Result<Vec<T>, BufferError> {
     let mut memory: Vec<T> = Vec::new();
     memory.try_reserve_exact(len).map_err(|error| no_room().with_source(error))?;
     advise_huge_pages(memory.spare_capacity_mut());
-    let start = memory.as_mut_ptr();
-    if cfg!(debug_assertions) {
-        // SAFETY: room for `len` elements was reserved.
-        unsafe { std::ptr::write_bytes(start, 0xA5, len) };
-    } else {
-        // SAFETY: as above.
-        unsafe { settle(start.cast(), layout.size()) };
-    }
+    // SAFETY: room for `len` elements was reserved.
+    unsafe { make_bytes(memory.as_mut_ptr().cast(), layout.size()) };
     // SAFETY: room was reserved, every byte is initialised now, and `T` takes any bytes.
     unsafe { memory.set_len(len) };
     Ok(memory)
+}
+
+/// As [`unwritten`], for memory large enough that several threads should be the first to touch it: the system clears each page for the one that is. `share`
+/// is handed the parts of the memory, and calls [`FreshPart::touch`] on each, on any thread; those that it leaves out are touched behind it. It is not
+/// called where nothing needs to be touched.
+///
+/// # Errors
+/// As [`unwritten`].
+pub fn unwritten_shared<T: AnyBitPattern>(len: usize, share: impl FnOnce(&mut [FreshPart<'_>])) -> Result<Vec<T>, BufferError> {
+    /// Of huge pages, each of which one thread is to touch.
+    const PART: usize = 2 << 20;
+    let size = len.saturating_mul(size_of::<T>());
+    if size == 0 || size >= FROM_SYSTEM || !CAN_SETTLE {
+        return unwritten(len);
+    }
+    let mut memory: Vec<T> = Vec::new();
+    memory.try_reserve_exact(len).map_err(|error| {
+        BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} elements of {} bytes", size_of::<T>())).with_source(error)
+    })?;
+    advise_huge_pages(memory.spare_capacity_mut());
+    let start = memory.as_mut_ptr().cast();
+    // SAFETY: room for so many bytes was reserved, which nobody else uses until the vector is used again, and they need not hold anything.
+    let reserved: &mut [MaybeUninit<u8>] = unsafe { std::slice::from_raw_parts_mut(start, size) };
+    let (first, rest) = reserved.split_at_mut((PART - start as usize % PART).min(size));
+    let parts = std::iter::once(first).chain(rest.chunks_mut(PART));
+    let mut parts: Vec<FreshPart<'_>> = parts.map(|memory| FreshPart { memory, touched: false }).collect();
+    share(&mut parts);
+    parts.iter_mut().for_each(FreshPart::touch);
+    // SAFETY: room was reserved, every part of it holds bytes now, and `T` takes any bytes.
+    unsafe { memory.set_len(len) };
+    Ok(memory)
+}
+
+/// A part of the memory of [`unwritten_shared`].
+#[derive(Debug)]
+pub struct FreshPart<'a> {
+    memory: &'a mut [MaybeUninit<u8>],
+    touched: bool,
+}
+
+impl FreshPart<'_> {
+    /// Touches every page of the part, unless that was done.
+    pub fn touch(&mut self) {
+        if !self.touched {
+            // SAFETY: the part is a slice that may be written to.
+            unsafe { make_bytes(self.memory.as_mut_ptr().cast(), self.memory.len()) };
+            self.touched = true;
+        }
+    }
+}
+
+/// Makes memory that the allocator gave hold bytes: those that it holds, or `0xA5` in debug builds.
+///
+/// # Safety
+/// `start` is valid for writes of `len` bytes.
+unsafe fn make_bytes(start: *mut u8, len: usize) {
+    if cfg!(debug_assertions) {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::write_bytes(start, 0xA5, len) };
+    } else {
+        // SAFETY: as above.
+        unsafe { settle(start, len) };
+    }
 }
 
 fn zeroed<T: AnyBitPattern>(len: usize, layout: alloc::Layout) -> Option<Vec<T>> {
@@ -115,6 +173,24 @@ mod tests {
     #[cfg(debug_assertions)]
     fn unwritten_elements_are_found_in_tests() {
         assert_eq!(unwritten::<u32>(3).unwrap(), [0xA5A5_A5A5; 3]);
+    }
+
+    #[test]
+    fn parts_are_touched_by_whoever_gets_them_or_behind_them() {
+        for len in [0, 1, 5 << 20, (9 << 20) + 7] {
+            let mut most = 0;
+            let memory = unwritten_shared::<u8>(len, |parts| {
+                most = parts.len();
+                std::thread::scope(|scope| {
+                    parts.iter_mut().step_by(2).for_each(|part| drop(scope.spawn(|| part.touch())));
+                });
+            });
+            let memory = memory.unwrap();
+            assert_eq!(memory.len(), len);
+            assert!(!CAN_SETTLE || most >= len / (2 << 20), "{most} parts of {len} bytes");
+            assert!(memory.iter().all(|&byte| byte == 0xA5 || !cfg!(debug_assertions)));
+        }
+        assert_eq!(unwritten_shared::<u8>(usize::MAX, |_| {}).unwrap_err().kind, BufferErrorKind::OutOfMemory);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use copy::{CopyAxis, Offsets, copy_axes, fill_axes};
 pub use device::{Device, DeviceId, DeviceKind, Queue, QueueId, Region};
 pub use error::{BufferError, BufferErrorKind};
 pub use event::{Event, EventState};
-pub use fresh::unwritten;
+pub use fresh::{FreshPart, unwritten, unwritten_shared};
 pub use hazards::enqueue;
 pub use host::{HostDevice, advise_huge_pages};
 pub use layout::Layout;
