@@ -1,7 +1,7 @@
 //! Cutting a selection into pieces that are read one after the other, in C order.
 
 use zarr::store_api::AnyStore;
-use zarr::{Array, ArrayError, AxisSelection, Selection};
+use zarr::{Array, ArrayError, AxisSelection, Elements, Selection};
 
 use crate::error::Result;
 use crate::store::wait;
@@ -16,6 +16,31 @@ pub(crate) fn read_fixed(array: &Array, selection: &Selection, mut buffer: Vec<u
         AnyStore::Blocking(_) => array.read_into(selection, &mut buffer).map(|_| buffer),
         AnyStore::Async(_) => wait(array.read_into_async(selection, buffer)),
     }
+}
+
+/// Bytes of memory that an element takes. Strings have no size before they are read: three chunks tell, the first, one from the middle and the last.
+pub(crate) fn element_bytes(array: &Array) -> Result<u64, ArrayError> {
+    if let Some(size) = array.item_size() {
+        return Ok(size.max(1) as u64);
+    }
+    let shape = array.shape();
+    if shape.contains(&0) {
+        return Ok(1);
+    }
+    let chunk = array.inner_chunk_shape();
+    let mut mean = 0;
+    for part in 0..3 {
+        let ranges = shape.iter().zip(&chunk).map(|(&length, &chunk)| {
+            let at = (length - 1) / 2 * part.min(1) + (length - 1).div_ceil(2) * u64::from(part == 2);
+            let start = at - at % chunk.max(1);
+            start..start.saturating_add(chunk.max(1)).min(length)
+        });
+        if let Elements::Variable(elements) = array.read(&Selection::ranges(ranges.collect::<Vec<_>>()))?.elements {
+            mean = mean.max(elements.byte_len().div_ceil(elements.len().max(1)));
+        }
+    }
+    // Beside its bytes an element has a place, and memory that grows is twice what it holds at most.
+    Ok((mean as u64).saturating_mul(2).saturating_add(16))
 }
 
 /// A selection in pieces.
@@ -78,11 +103,16 @@ impl Axis {
     }
 }
 
+/// Elements of unknown size that are not worth a look at chunks.
+const FEW: u64 = 4096;
+
 impl Slabs {
     /// Cuts a selection into pieces of at most about `budget` bytes: more where one row of chunks has more, but no more than four times that.
     pub(crate) fn new(array: &Array, selection: &Selection, budget: u64) -> Result<Self> {
         let shape = array.selection_shape(selection)?;
-        let item = array.item_size().unwrap_or(64).max(1) as u64;
+        // Few strings are read as they come.
+        let few = array.item_size().is_none() && units::product(&shape) < FEW;
+        let item = if few { 64 } else { element_bytes(array)? };
         let axes = resolve(array.shape(), selection);
         let kept: Vec<usize> = (0..axes.len()).filter(|&axis| !matches!(axes[axis], Axis::Index(_))).collect();
         let below = |axis: usize| axes[axis + 1..].iter().map(Axis::len).fold(item, u64::saturating_mul);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use zarr::meta::{ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, NodeMetadata, NodeMetadataV2, NodePath};
-use zarr::store_api::{AnyStore, StorePrefix};
+use zarr::store_api::{AnyStore, StoreKey, StorePrefix};
 use zarr::{Array, Group, Node, StoredMetadata, Version};
 
 use crate::codecs::{self, CodecSpec};
@@ -53,7 +53,7 @@ pub(crate) struct CopyArgs {
     /// Remove what is at the destination first
     #[arg(long)]
     overwrite: bool,
-    /// Whether the metadata of a hierarchy is collected in its root
+    /// Whether the metadata of a hierarchy is collected in its root; `as-source` also in groups below it that have it so
     #[arg(long, value_enum, default_value_t = Consolidate::AsSource)]
     consolidate: Consolidate,
 }
@@ -80,16 +80,13 @@ struct Item {
     relative: String,
     stored: StoredMetadata,
     array: Option<(Array, Target)>,
+    /// Whether the group gets copies of all metadata below it.
+    consolidated: bool,
 }
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
     let opened = context.open(&args.source, &context.options())?;
     let source = format!("{}{}", store_of(&opened.node).name(), opened.node.path());
-    let consolidate = match (&opened.node, args.consolidate) {
-        (Node::Array(_), _) | (_, Consolidate::No) => false,
-        (_, Consolidate::Yes) => true,
-        (Node::Group(group), Consolidate::AsSource) => group.is_consolidated(),
-    };
     let entries = walk(opened.node)?;
     let destination = context.destination(&args.destination)?;
     let copy = || {
@@ -104,7 +101,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
             return Err(Failure::usage("the source lies in the destination"));
         }
         let items = items(args, entries, &root)?;
-        let mut copy = Copy { args, context, destination: &destination, root, items, consolidate, source };
+        let mut copy = Copy { args, context, destination: &destination, root, items, source };
         copy.run()
     };
     let done = copy().and_then(|done| destination.finish().map(|()| done));
@@ -144,9 +141,17 @@ fn items(args: &CopyArgs, entries: Vec<Entry>, root: &NodePath) -> Result<Vec<It
                 let target = relayout
                     .apply(&array, alone)
                     .map_err(|failure| if alone { failure } else { failure.context(format!("array /{relative}")) })?;
-                Item { path, relative, stored: target.stored.clone(), array: Some((*array, target)) }
+                Item { path, relative, stored: target.stored.clone(), array: Some((*array, target)), consolidated: false }
             }
-            Node::Group(group) => Item { path, relative, stored: group_metadata(&group, args.version), array: None },
+            Node::Group(group) => {
+                let consolidated = match args.consolidate {
+                    Consolidate::No => false,
+                    Consolidate::Yes => relative.is_empty(),
+                    Consolidate::AsSource if relative.is_empty() => group.is_consolidated(),
+                    Consolidate::AsSource => is_consolidated(&group)?,
+                };
+                Item { path, relative, stored: group_metadata(&group, args.version), array: None, consolidated }
+            }
         });
     }
     check_names(args, &items)?;
@@ -173,6 +178,19 @@ fn check_names(args: &CopyArgs, items: &[Item]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a group below the root has copies of all metadata below it. What the root says of the group does not tell.
+fn is_consolidated(group: &Group) -> Result<bool> {
+    let (store, path) = (group.store(), group.path());
+    match group.version() {
+        Version::V3 => {
+            let document = store::get(store, &StoreKey::new(path.metadata_key())?)?;
+            let metadata = document.map(|text| GroupMetadataV3::parse(&text)).transpose()?;
+            Ok(metadata.is_some_and(|metadata| metadata.consolidated_metadata.is_some()))
+        }
+        Version::V2 => Ok(store::size(store, &StorePrefix::new(path.prefix())?.key(".zmetadata")?)?.is_some()),
+    }
+}
+
 fn group_metadata(group: &Group, version: Option<Version>) -> StoredMetadata {
     let version = version.unwrap_or(group.version());
     match (group.stored_metadata(), version) {
@@ -194,7 +212,6 @@ struct Copy<'a> {
     destination: &'a Destination,
     root: NodePath,
     items: Vec<Item>,
-    consolidate: bool,
     source: String,
 }
 
@@ -211,9 +228,7 @@ impl Copy<'_> {
     fn run(&mut self) -> Result<Done> {
         let start = Instant::now();
         let store = &self.destination.store;
-        if self.consolidate {
-            consolidate(&mut self.items)?;
-        }
+        consolidate(&mut self.items)?;
         let marker = Marker { source: self.source.clone(), digest: self.digest()? };
         let resumed = self.make_way(&marker)?;
         let mut done = Done { arrays: 0, arrays_before: 0, copied: Copied::default(), decoded: 0, seconds: 0.0 };
@@ -255,9 +270,9 @@ impl Copy<'_> {
         }
         // What is inside comes before what is around it, and the root last of all.
         for item in self.items.iter().rev().filter(|item| item.array.is_none()) {
-            if item.relative.is_empty() && self.consolidate && matches!(item.stored, StoredMetadata::GroupV2(_)) {
-                let key = StorePrefix::new(self.root.prefix())?.key(".zmetadata")?;
-                store::set(store, &key, consolidated_v2(&self.items)?.to_bytes())?;
+            if item.consolidated && matches!(item.stored, StoredMetadata::GroupV2(_)) {
+                let key = StorePrefix::new(item.path.prefix())?.key(".zmetadata")?;
+                store::set(store, &key, consolidated_v2(&self.items, item)?.to_bytes()).context(|| format!("cannot store {key}"))?;
             }
             self.write(&documents(&item.path, &item.stored)?)?;
         }
@@ -276,7 +291,7 @@ impl Copy<'_> {
         failure
     }
 
-    fn write(&self, documents: &[(zarr::store_api::StoreKey, Option<Vec<u8>>)]) -> Result<()> {
+    fn write(&self, documents: &[(StoreKey, Option<Vec<u8>>)]) -> Result<()> {
         let store = &self.destination.store;
         for (key, bytes) in documents {
             match bytes {
@@ -375,33 +390,50 @@ fn decoded_bytes(array: &Array) -> u64 {
     array.shape().iter().fold(item, |product, &len| product.saturating_mul(len))
 }
 
-/// Puts copies of all metadata into the root, where that is of version 3.
-fn consolidate(items: &mut [Item]) -> Result<()> {
-    let mut all = ConsolidatedMetadata::new();
-    for item in items.iter().filter(|item| !item.relative.is_empty()) {
-        let metadata = match &item.stored {
-            StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array.clone()),
-            StoredMetadata::GroupV3(group) => NodeMetadata::Group(group.clone()),
-            StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
-        };
-        all.insert(&item.relative, &metadata)?;
+/// The path of a node from the group that holds it, empty for the group itself; `None` for nodes elsewhere.
+fn below<'a>(group: &str, node: &'a str) -> Option<&'a str> {
+    match node.strip_prefix(group)? {
+        rest if group.is_empty() || rest.is_empty() => Some(rest),
+        rest => rest.strip_prefix('/'),
     }
-    if let Some(Item { stored: StoredMetadata::GroupV3(root), .. }) = items.iter_mut().find(|item| item.relative.is_empty()) {
-        root.consolidated_metadata = Some(all);
+}
+
+/// Puts copies of all metadata below them into the groups that are to have them, where those are of version 3.
+fn consolidate(items: &mut [Item]) -> Result<()> {
+    let mut copies = Vec::new();
+    for (at, group) in items.iter().enumerate().filter(|(_, item)| item.consolidated) {
+        let mut all = ConsolidatedMetadata::new();
+        for item in items.iter() {
+            let Some(relative) = below(&group.relative, &item.relative).filter(|relative| !relative.is_empty()) else { continue };
+            let metadata = match &item.stored {
+                StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array.clone()),
+                StoredMetadata::GroupV3(group) => NodeMetadata::Group(group.clone()),
+                StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
+            };
+            all.insert(relative, &metadata)?;
+        }
+        copies.push((at, all));
+    }
+    // The copies in one group have none of those in another.
+    for (at, all) in copies {
+        if let Some(Item { stored: StoredMetadata::GroupV3(group), .. }) = items.get_mut(at) {
+            group.consolidated_metadata = Some(all);
+        }
     }
     Ok(())
 }
 
-/// The `.zmetadata` of a hierarchy of version 2.
-fn consolidated_v2(items: &[Item]) -> Result<ConsolidatedMetadataV2> {
+/// The `.zmetadata` of a group of version 2.
+fn consolidated_v2(items: &[Item], group: &Item) -> Result<ConsolidatedMetadataV2> {
     let mut all = ConsolidatedMetadataV2::new();
     for item in items {
+        let Some(relative) = below(&group.relative, &item.relative) else { continue };
         let metadata = match &item.stored {
             StoredMetadata::ArrayV2(array) => NodeMetadataV2::Array(array.clone()),
             StoredMetadata::GroupV2(group) => NodeMetadataV2::Group(group.clone()),
             StoredMetadata::ArrayV3(_) | StoredMetadata::GroupV3(_) => continue,
         };
-        all.insert(&NodePath::new_v2(&item.relative)?, &metadata)?;
+        all.insert(&NodePath::new_v2(relative)?, &metadata)?;
     }
     Ok(all)
 }

@@ -5,6 +5,7 @@ use zarr::meta::ChunkGrid;
 use zarr::store_api::AnyStore;
 
 use crate::error::{Failure, Result};
+use crate::slabs::element_bytes;
 use crate::units;
 
 /// The sizes that a copy depends on, in elements along each axis and bytes.
@@ -39,8 +40,7 @@ const ENOUGH: u64 = 64 << 20;
 impl Regions {
     pub(crate) fn plan(source: &Array, destination: &Array, budget: u64, threads: usize) -> Result<Self> {
         let shape = source.shape().to_vec();
-        // Strings have no size before they are read; this is a guess.
-        let item = source.item_size().unwrap_or(64).max(1) as u64;
+        let item = element_bytes(source)?;
         let clip = |lengths: Vec<u64>| lengths.iter().zip(&shape).map(|(&len, &axis)| len.min(axis).max(1)).collect::<Vec<_>>();
         let bytes = |lengths: &[u64]| lengths.iter().fold(item, |product, &len| product.saturating_mul(len));
         let sizes = Sizes {

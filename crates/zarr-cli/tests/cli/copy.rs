@@ -283,3 +283,62 @@ fn memory_stays_within_the_budget() {
     let least = refused.stderr.split("--memory ").nth(1).unwrap().split(',').next().unwrap().to_owned();
     ok(&["copy", &source, &at("x"), "--shards", "64,256,512", "--memory", &least, "--resume"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_within_the_budget_with_long_strings() {
+    let (_directory, at) = temporary();
+    let store = zarr::open_url(&at("s"), &zarr::OpenOptions::write()).unwrap();
+    let builder = ArrayBuilder::new([40_000], DataType::String).chunks([500]);
+    let array = builder.create(store, "/", &zarr::options()).unwrap();
+    for part in 0..80u64 {
+        let words: Vec<String> = (0..500).map(|number| format!("{part} {number} ").repeat(300)).collect();
+        let place = Selection::parse(&format!("{}:{}", part * 500, (part + 1) * 500), 1).unwrap();
+        array.write_elements(&place, &words).unwrap();
+    }
+    let used = peak(&["copy", &at("s"), &at("t"), "--chunks", "800", "--codec", "zstd:1", "--memory", "32MiB", "--threads", "2"]);
+    assert!(used < (32 << 20) + (48 << 20), "{used} bytes");
+    let copied = zarr::open_array(&at("t")).unwrap().read(&Selection::all()).unwrap();
+    assert_eq!(copied.elements, array.read(&Selection::all()).unwrap().elements);
+}
+
+/// The documents of all groups, and which groups collect the metadata of what is below them.
+#[test]
+fn groups_inside_are_consolidated_as_in_the_source() {
+    let (_directory, at) = temporary();
+    let options = zarr::options();
+    let store = zarr::open_url(&at("s"), &zarr::OpenOptions::write()).unwrap();
+    let mut root = zarr::Group::create(store.clone(), "/", zarr::meta::JsonObject::new(), &options).unwrap();
+    for name in ["a", "a/deep", "ab", "b"] {
+        root.create_group(name, zarr::meta::JsonObject::new().with("name", name)).unwrap();
+    }
+    for name in ["a/x", "a/deep/y", "ab/z"] {
+        root.create_array(name, &ArrayBuilder::new([4], DataType::Int16).chunks([2])).unwrap();
+    }
+    let consolidate = |path: &str| zarr::Group::open(store.clone(), path, &options).unwrap().consolidate().unwrap();
+    let consolidated = |target: &str| {
+        let groups = ["", "a", "a/deep", "ab", "b"];
+        groups.map(|group| {
+            let group = zarr::open_group(&format!("{}/{group}", at(target))).unwrap();
+            let stored = group.is_consolidated();
+            (stored, stored.then(|| group.walk().unwrap().len()))
+        })
+    };
+    consolidate("/a");
+    let inside_alone = [(false, None), (true, Some(3)), (false, None), (false, None), (false, None)];
+    ok(&["copy", &at("s"), &at("inside"), "--codec", "gzip:1"]);
+    assert_eq!(consolidated("inside"), inside_alone);
+    root.consolidate().unwrap();
+    let both = [(true, Some(7)), (true, Some(3)), (false, None), (false, None), (false, None)];
+    for (source, target, version, expected) in
+        [("s", "both", "3", both), ("s", "2", "2", both), ("2", "3", "3", both), ("inside", "2-inside", "2", inside_alone)]
+    {
+        ok(&["copy", &at(source), &at(target), "--chunks", "3", "--version", version]);
+        assert_eq!(consolidated(target), expected, "{target}");
+        assert!(ok(&["validate", &at(target)]).text().contains("is valid"), "{target}");
+    }
+    ok(&["copy", &at("s"), &at("none"), "--consolidate", "no"]);
+    assert!(consolidated("none").iter().all(|(stored, _)| !stored));
+    ok(&["copy", &at("s"), &at("root"), "--consolidate", "yes"]);
+    assert_eq!(consolidated("root")[..2], [(true, Some(7)), (false, None)]);
+}
