@@ -1,5 +1,6 @@
 //! Array to array codecs on a device, beside the CPU's: the same bytes and the same verdicts, both ways, for values of every kind.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, Layout, Region};
@@ -214,6 +215,23 @@ fn widened(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().flat_map(|byte| i16::from(byte.cast_signed()).to_le_bytes()).collect()
 }
 
+/// What is between the pieces of a buffer.
+const GAP: u8 = 0x5E;
+
+/// Parts of one buffer.
+struct Pieces {
+    buffer: Buffer,
+    ranges: Vec<Range<usize>>,
+}
+
+fn slots(encoded: &Pieces, decoded: &Pieces, layout: &Layout) -> Result<Vec<DeviceSlot>> {
+    let slot = |(encoded_range, range): (&Range<usize>, &Range<usize>)| {
+        let decoded = Region::new(decoded.buffer.slice(range.clone())?, layout.clone())?;
+        Ok(DeviceSlot { encoded: encoded.buffer.slice(encoded_range.clone())?, decoded })
+    };
+    encoded.ranges.iter().zip(&decoded.ranges).map(slot).collect()
+}
+
 /// A chain on the device and on the CPU.
 struct Case<'a> {
     subject: &'a Subject,
@@ -261,17 +279,31 @@ impl<'a> Case<'a> {
         DeviceContext { device: &*self.subject.device, queue, scratch_budget }
     }
 
-    fn upload(&self, queue: &dyn zarr_buffer_api::Queue, bytes: &[u8]) -> Result<Buffer> {
+    /// Pieces in one buffer, which starts with a gap and has one behind each.
+    fn upload(&self, queue: &dyn zarr_buffer_api::Queue, pieces: &[Vec<u8>]) -> Result<Pieces> {
+        let (mut bytes, mut ranges) = (vec![GAP; 3], Vec::with_capacity(pieces.len()));
+        for piece in pieces {
+            ranges.push(bytes.len()..bytes.len() + piece.len());
+            bytes.extend_from_slice(piece);
+            bytes.extend([GAP; 3]);
+        }
         let buffer = self.subject.device.allocate(bytes.len(), queue)?;
-        queue.copy(&Buffer::from_vec(bytes.to_vec()), &buffer)?;
-        Ok(buffer)
+        queue.copy(&Buffer::from_vec(bytes), &buffer)?;
+        Ok(Pieces { buffer, ranges })
     }
 
-    fn download(&self, queue: &dyn zarr_buffer_api::Queue, buffer: &Buffer) -> Result<Vec<u8>> {
-        let staging = self.subject.device.allocate_staging(buffer.len())?;
-        queue.copy(buffer, &staging)?;
+    /// What the pieces hold now. Fails where a gap was written.
+    fn download(&self, queue: &dyn zarr_buffer_api::Queue, pieces: &Pieces) -> Result<Vec<Vec<u8>>> {
+        let staging = self.subject.device.allocate_staging(pieces.buffer.len())?;
+        queue.copy(&pieces.buffer, &staging)?;
         staging.wait()?;
-        Ok(staging.host_read()?.to_vec())
+        let bytes = staging.host_read()?;
+        let starts = pieces.ranges.iter().map(|range| range.start).chain([bytes.len()]);
+        let ends = [0].into_iter().chain(pieces.ranges.iter().map(|range| range.end));
+        match ends.zip(starts).find(|&(end, start)| bytes[end..start].iter().any(|&byte| byte != GAP)) {
+            Some((end, start)) => Err(format!("bytes {end} to {start} are {:02x?}, and nobody's", &bytes[end..start]).into()),
+            None => Ok(pieces.ranges.iter().map(|range| bytes[range.clone()].to_vec()).collect()),
+        }
     }
 
     /// Encodes chunks on both sides; gives what came out of the good ones.
@@ -288,26 +320,22 @@ impl<'a> Case<'a> {
         let layout = self.strided();
         let queue = self.subject.device.create_queue()?;
         for strided in [false, true] {
-            let mut slots = Vec::new();
-            for chunk in &chunks {
-                let decoded = if strided {
-                    let mut spread = vec![0xA7; layout.span()?.end];
-                    each_element(&layout, |index, at| {
-                        spread[at..at + layout.item_size].copy_from_slice(&chunk[index * layout.item_size..][..layout.item_size]);
-                    });
-                    Region::new(self.upload(&*queue, &spread)?, layout.clone())?
-                } else {
-                    let contiguous = Layout::contiguous(&layout.shape, layout.item_size)?;
-                    Region::new(self.upload(&*queue, chunk)?, contiguous)?
-                };
-                let room = self.upload(&*queue, &vec![0xC3; encoded_len + 3])?;
-                slots.push(DeviceSlot { encoded: room.slice(3..encoded_len + 3)?, decoded });
-            }
+            let layout = if strided { layout.clone() } else { Layout::contiguous(&layout.shape, layout.item_size)? };
+            let spread = chunks.iter().map(|chunk| -> Result<Vec<u8>> {
+                let mut spread = vec![0xA7; layout.span()?.end];
+                each_element(&layout, |index, at| {
+                    spread[at..at + layout.item_size].copy_from_slice(&chunk[index * layout.item_size..][..layout.item_size]);
+                });
+                Ok(spread)
+            });
+            let decoded = self.upload(&*queue, &spread.collect::<Result<Vec<_>>>()?)?;
+            let encoded = self.upload(&*queue, &vec![vec![0xC3; encoded_len]; chunks.len()])?;
+            let slots = slots(&encoded, &decoded, &layout)?;
             let context = self.context(&*queue, self.encode.scratch_len(slots.len()));
             let verdicts = self.encode.encode(&slots, &context)?.wait()?;
-            for (index, ((slot, verdict), expected)) in slots.iter().zip(&verdicts).zip(&expected).enumerate() {
-                let found = self.download(&*queue, &slot.encoded)?;
-                agree(index, &chunks[index], verdict.as_ref().err().map(ToString::to_string), &found, expected.as_deref())?;
+            let found = self.download(&*queue, &encoded)?;
+            for (index, ((found, verdict), expected)) in found.iter().zip(&verdicts).zip(&expected).enumerate() {
+                agree(index, &chunks[index], verdict.as_ref().err().map(ToString::to_string), found, expected.as_deref())?;
             }
         }
         Ok(expected)
@@ -326,19 +354,16 @@ impl<'a> Case<'a> {
         let layout = self.strided();
         let queue = self.subject.device.create_queue()?;
         for strided in [false, true] {
-            let mut slots = Vec::new();
-            for chunk in &chunks {
-                let encoded = self.upload(&*queue, &[&[0xFF], chunk.as_slice()].concat())?.slice(1..chunk.len() + 1)?;
-                let layout = if strided { layout.clone() } else { Layout::contiguous(&layout.shape, layout.item_size)? };
-                let output = self.upload(&*queue, &vec![0xC3; layout.span()?.end])?;
-                slots.push(DeviceSlot { encoded, decoded: Region::new(output, layout)? });
-            }
+            let layout = if strided { layout.clone() } else { Layout::contiguous(&layout.shape, layout.item_size)? };
+            let encoded = self.upload(&*queue, &chunks)?;
+            let decoded = self.upload(&*queue, &vec![vec![0xC3; layout.span()?.end]; chunks.len()])?;
+            let slots = slots(&encoded, &decoded, &layout)?;
             let context = self.context(&*queue, self.decode.scratch_len(slots.len()));
             let verdicts = self.decode.decode(&slots, &context)?.wait()?;
-            for (index, ((slot, verdict), expected)) in slots.iter().zip(&verdicts).zip(&expected).enumerate() {
-                let bytes = self.download(&*queue, &slot.decoded.buffer)?;
+            let written = self.download(&*queue, &decoded)?;
+            for (index, ((written, verdict), expected)) in written.iter().zip(&verdicts).zip(&expected).enumerate() {
                 let mut found = Vec::with_capacity(self.len());
-                each_element(&slot.decoded.layout, |_, at| found.extend_from_slice(&bytes[at..at + layout.item_size]));
+                each_element(&layout, |_, at| found.extend_from_slice(&written[at..at + layout.item_size]));
                 agree(index, &chunks[index], verdict.as_ref().err().map(ToString::to_string), &found, expected.as_deref())?;
             }
         }
