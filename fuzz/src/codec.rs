@@ -131,6 +131,7 @@ const CONFIGURATIONS: &[Configuration] = &[
         &[9],
         r#"[{"name": "numcodecs.categorize", "configuration": {"labels": ["a", "Zarr"], "dtype": "<U2", "astype": "|u1"}}, "bytes"]"#,
     ),
+    Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.base64"}]"#),
 ];
 
 fn bind(data_type: &str, shape: &[u64], codecs: &str) -> Result<Chain, String> {

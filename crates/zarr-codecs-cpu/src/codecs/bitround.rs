@@ -32,7 +32,7 @@ struct Config {
 }
 
 pub(crate) fn register(provider: HostProvider) -> HostProvider {
-    provider.with_names(&[NAME, "numcodecs.bitround"], |codec, decoded| {
+    provider.with_names(&[NAME, "numcodecs.bitround", "https://codec.zarrs.dev/array_to_bytes/bitround"], |codec, decoded| {
         let Config { keepbits } = config::read(codec)?;
         let data_type = &filter::array(codec, decoded)?.data_type;
         let kind = Kind::of(data_type).ok_or_else(|| filter::unsupported(codec, data_type))?;

@@ -1,10 +1,22 @@
 //! The codecs, one module each.
+//!
+//! # What is not here
+//!
+//! * `numcodecs.pickle` is refused ([`pickle`] says why).
+//! * `snappy` is a codec inside `blosc` alone: nothing writes it by itself.
+//! * `zarrs.vlen`, `zarrs.optional` and `zarrs.gdeflate`, which zarrs calls experimental, does not write unless asked to, and shares with no other
+//!   implementation.
+//! * Proposals to the registry that no released implementation follows: `arrow-ipc`, `lzw`, `n5_varlen`, `label_multiset`.
+//! * Codecs of images (`jpeg`, `jpegxl`, `imagecodecs_*`), which are libraries of their own: a crate outside this workspace adds one as a provider.
+//!
+//! An array with one of these opens with an error that names the codec.
 
 use zarr_codec_api::HostProvider;
 
 #[cfg(feature = "adler32")]
 pub mod adler32;
 pub mod astype;
+pub mod base64;
 pub mod bitround;
 #[cfg(feature = "blosc")]
 pub mod blosc;
@@ -79,6 +91,7 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         #[cfg(feature = "zstd")]
         zstd::register,
         astype::register,
+        base64::register,
         bitround::register,
         cast_value::register,
         categorize::register,
@@ -95,6 +108,7 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
         quantize::register,
         reshape::register,
         scale_offset::register,
+        vlen::register,
         vlen_array::register,
         vlen_bytes::register,
         vlen_utf8::register,

@@ -66,7 +66,7 @@ enum Paging {
 }
 
 pub(crate) fn register(provider: HostProvider) -> HostProvider {
-    provider.with(NAME, |codec, decoded| {
+    provider.with_names(&[NAME, "https://codec.zarrs.dev/array_to_bytes/pcodec"], |codec, decoded| {
         let config = chunk_config(&config::read(codec)?)?;
         let data_type = &filter::array(codec, decoded)?.data_type;
         let kind = Kind::of(data_type).ok_or_else(|| filter::unsupported(codec, data_type))?;

@@ -1,8 +1,25 @@
 //! What `vlen-utf8`, `vlen-bytes` and `vlen-array` have in common: the count of the elements, then each with its length before it, all
-//! lengths unsigned 32-bit little-endian.
+//! lengths unsigned 32-bit little-endian. And `zarrs.vlen_v2`, zarrs' name for the same of strings and byte strings alike.
 
-use zarr_codec_api::{ArrayRepresentation, ArrayToBytes, ByteLen, CodecError, Limits, VariableData};
+use zarr_codec_api::{ArrayRepresentation, ArrayToBytes, ByteLen, CodecError, HostProvider, Limits, SimpleCodec, VariableData};
 use zarr_meta::DataType;
+
+use crate::config::{self, NoConfig};
+use crate::filter;
+
+/// [zarrs](https://docs.rs/zarrs/0.23.14/zarrs/array/codec/array_to_bytes/vlen_v2/) writes the first, and wrote the second.
+const VLEN_V2: &str = "zarrs.vlen_v2";
+const VLEN_V2_URL: &str = "https://codec.zarrs.dev/array_to_bytes/vlen_v2";
+
+pub(crate) fn register(provider: HostProvider) -> HostProvider {
+    provider.with_names(&[VLEN_V2, VLEN_V2_URL], |codec, decoded| {
+        let NoConfig {} = config::read(codec)?;
+        match &filter::array(codec, decoded)?.data_type {
+            data_type @ (DataType::String | DataType::Bytes) => Ok(SimpleCodec::array_to_bytes(Vlen::new(VLEN_V2, data_type.clone(), 1))),
+            other => Err(filter::unsupported(codec, other)),
+        }
+    })
+}
 
 /// Bytes of a count or a length.
 const PREFIX: usize = 4;
@@ -124,5 +141,22 @@ impl ArrayToBytes for Vlen {
             encoded.extend_from_slice(element);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ArrayCodec;
+
+    #[test]
+    fn one_name_for_both_types() {
+        for name in [VLEN_V2, VLEN_V2_URL] {
+            for data_type in [DataType::String, DataType::Bytes] {
+                let codec = ArrayCodec::new(name, "{}", &data_type, &[2]);
+                let elements: VariableData = ["a", "bc"].into_iter().collect();
+                assert_eq!(codec.encode_variable(&elements).unwrap(), b"\x02\0\0\0\x01\0\0\0a\x02\0\0\0bc");
+            }
+        }
     }
 }

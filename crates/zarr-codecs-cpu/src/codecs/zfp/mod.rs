@@ -99,13 +99,13 @@ impl ZfpyConfig {
 }
 
 pub(crate) fn register(provider: HostProvider) -> HostProvider {
-    let provider = provider.with(NAME, |codec, decoded| {
+    let provider = provider.with_names(&[NAME, "zarrs.zfp", "https://codec.zarrs.dev/array_to_bytes/zfp"], |codec, decoded| {
         let config: Config = config::read(codec)?;
         let array = filter::array(codec, decoded)?;
         let kind = Kind::of(&array.data_type).ok_or_else(|| filter::unsupported(codec, &array.data_type))?;
         Zfp::new(NAME, &config, kind, array).map(SimpleCodec::array_to_bytes)
     });
-    provider.with(ZFPY, |codec, decoded| {
+    provider.with_names(&[ZFPY, "https://codec.zarrs.dev/array_to_bytes/zfpy"], |codec, decoded| {
         let config: ZfpyConfig = config::read(codec)?;
         let array = filter::array(codec, decoded)?;
         let kind = match &array.data_type {

@@ -85,6 +85,7 @@ const LINES: &[Line] = &[
     line("numcodecs.packbits", "", "{}", Arrays, &[&["bool"]]),
     line("vlen-utf8|numcodecs.vlen-utf8", "", "{}", Arrays, &[&["string"]]),
     line("vlen-bytes|numcodecs.vlen-bytes", "", "{}", Arrays, &[&["bytes"]]),
+    line("zarrs.vlen_v2|https://codec.zarrs.dev/array_to_bytes/vlen_v2", "", "{}", Arrays, &[&["string", "bytes"]]),
     line("numcodecs.vlen-array", "", r#"{"dtype":"|u1"}"#, Arrays, &[&["bytes"]]),
     line("numcodecs.json2", "", "{}", Takes::Json, &[&["string"]]),
     line("numcodecs.msgpack2", "", "{}", MessagePack, &[&["bytes"]]),
@@ -92,16 +93,34 @@ const LINES: &[Line] = &[
     line("numcodecs.categorize", "objects", r#"{"labels":["a","b",""],"dtype":"|O","astype":">u2"}"#, Lossy, &[&["string"]]),
     line("numcodecs.categorize", "fixed", r#"{"labels":["a","b",""],"dtype":"<U4","astype":"<i4"}"#, Lossy, &[&["fixed_length_utf32"]]),
     line(
-        "zfp",
+        "zfp|zarrs.zfp|https://codec.zarrs.dev/array_to_bytes/zfp",
         "reversible",
         r#"{"mode":"reversible"}"#,
         Arrays,
         &[&["int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"], TIMES],
     ),
-    line("zfp", "reversible", r#"{"mode":"reversible"}"#, Numbers, &[&["uint32", "uint64", "bfloat16", "float16"]]),
+    line(
+        "zfp|zarrs.zfp|https://codec.zarrs.dev/array_to_bytes/zfp",
+        "reversible",
+        r#"{"mode":"reversible"}"#,
+        Numbers,
+        &[&["uint32", "uint64", "bfloat16", "float16"]],
+    ),
     line("zfp", "rate-16", r#"{"mode":"fixed_rate","rate":16}"#, Numbers, &[&["int32", "float32", "float64"]]),
-    line("numcodecs.zfpy", "reversible", r#"{"mode":4,"tolerance":-1}"#, Arrays, &[&["int32", "int64", "float32", "float64"]]),
-    line("numcodecs.pcodec", "", "{}", Arrays, &[&["int16", "int32", "int64", "uint16", "uint32", "uint64"], FLOATS, TIMES]),
+    line(
+        "numcodecs.zfpy|https://codec.zarrs.dev/array_to_bytes/zfpy",
+        "reversible",
+        r#"{"mode":4,"tolerance":-1}"#,
+        Arrays,
+        &[&["int32", "int64", "float32", "float64"]],
+    ),
+    line(
+        "numcodecs.pcodec|https://codec.zarrs.dev/array_to_bytes/pcodec",
+        "",
+        "{}",
+        Arrays,
+        &[&["int16", "int32", "int64", "uint16", "uint32", "uint64"], FLOATS, TIMES],
+    ),
     line("numcodecs.pcodec", "lookback", r#"{"delta_spec":"try_lookback","equal_pages_up_to":20}"#, Arrays, &[&["int64"], FLOATS]),
     line(
         "n5_default",
@@ -114,7 +133,7 @@ const LINES: &[Line] = &[
     line("reshape", "", r#"{"shape":[[0,1]]}"#, Arrays, FIXED),
     line("zarrs.squeeze", "", "{}", Arrays, ONE),
     line(
-        "bitround|numcodecs.bitround",
+        "bitround|numcodecs.bitround|https://codec.zarrs.dev/array_to_bytes/bitround",
         "keep-3",
         r#"{"keepbits":3}"#,
         Lossy,
@@ -170,6 +189,7 @@ const LINES: &[Line] = &[
     line("numcodecs.blosc", "defaults", "{}", Bytes, SIZES),
     line("conditional", "zstd", r#"{"codecs":[{"name":"zstd","configuration":{"level":1,"checksum":false}}]}"#, Bytes, SIZES),
     line("crc32c|numcodecs.crc32c", "", "{}", Bytes, SIZES),
+    line("numcodecs.base64", "", "{}", Bytes, ONE),
     line("numcodecs.crc32", "", "{}", Bytes, ONE),
     line("numcodecs.crc32", "at-end", r#"{"location":"end"}"#, Bytes, ONE),
     line("numcodecs.adler32", "", "{}", Bytes, ONE),
@@ -194,7 +214,7 @@ pub(super) fn entries() -> Vec<Entry> {
                 if line.takes != MessagePack {
                     entries.push(entry(line, name, data_type, &[], "/scalar"));
                 }
-                if name != "numcodecs.zfpy" {
+                if !name.ends_with("zfpy") {
                     entries.push(entry(line, name, data_type, &[3, 0], "/empty"));
                 }
             }
