@@ -142,15 +142,20 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn kind(codec: &Extension) -> Kind {
-    match codec.name.strip_prefix("numcodecs.").unwrap_or(&codec.name) {
+    // `numcodecs.x`, `zarrs.x`, `https://codec.zarrs.dev/../x`.
+    let name = codec.name.rsplit('/').next().unwrap_or_default();
+    let short = name.strip_prefix("numcodecs.").or_else(|| name.strip_prefix("zarrs.")).unwrap_or(name);
+    match short {
         "categorize" if configured(codec, "dtype").is_some_and(|dtype| dtype.trim_start_matches('|').starts_with(['O', 'o'])) => {
             Kind::ArrayToBytes
         }
-        "transpose" | "bitround" | "scale_offset" | "cast_value" | "reshape" | "delta" | "fixedscaleoffset" | "quantize" | "astype"
-        | "categorize" => Kind::ArrayToArray,
-        "packbits" if codec.name.starts_with("numcodecs.") => Kind::ArrayToArray,
-        "bytes" | "packbits" | "vlen-utf8" | "vlen-bytes" | "vlen-array" | "sharding_indexed" | "pcodec" | "zfpy" | "zfp" | "zfp_codec"
-        | "n5_default" | "json2" | "pickle" | "msgpack2" => Kind::ArrayToBytes,
+        "packbits" if name != short => Kind::ArrayToArray,
+        "transpose" | "bitround" | "scale_offset" | "cast_value" | "reshape" | "squeeze" | "delta" | "fixedscaleoffset" | "quantize"
+        | "astype" | "categorize" => Kind::ArrayToArray,
+        "bytes" | "endian" | "packbits" | "vlen-utf8" | "vlen-bytes" | "vlen-array" | "vlen_v2" | "vlen" | "optional"
+        | "sharding_indexed" | "pcodec" | "zfpy" | "zfp" | "zfp_codec" | "n5_default" | "json2" | "pickle" | "msgpack2" => {
+            Kind::ArrayToBytes
+        }
         _ => Kind::BytesToBytes,
     }
 }
@@ -196,7 +201,7 @@ fn word(codec: &Extension) -> String {
             let inner: Vec<Extension> = codecs.iter().filter_map(|codec| Extension::parse(codec).ok()).collect();
             return format!("sharded({})", in_words(&inner));
         }
-        "lz4" => Vec::new(),
+        "lz4" | "json2" | "msgpack2" => Vec::new(),
         _ => configuration.iter().map(|(key, value)| format!("{key}={}", plain(value))).collect(),
     };
     let arguments: Vec<String> = arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
@@ -240,6 +245,25 @@ mod tests {
         );
         let big = r#"[{"name":"bytes","configuration":{"endian":"big"}},{"name":"crc32c"}]"#;
         assert_eq!(chain(big), [r#"{"name":"bytes","configuration":{"endian":"big"}}"#, r#"{"name":"crc32c"}"#]);
+    }
+
+    #[test]
+    fn kinds_by_any_of_their_names() {
+        let objects = Extension::with_configuration("numcodecs.categorize", JsonObject::new().with("dtype", "|O"));
+        assert_eq!(kind(&objects), Kind::ArrayToBytes);
+        for (name, expected) in [
+            ("numcodecs.categorize", Kind::ArrayToArray),
+            ("numcodecs.packbits", Kind::ArrayToArray),
+            ("zarrs.squeeze", Kind::ArrayToArray),
+            ("https://codec.zarrs.dev/array_to_bytes/bitround", Kind::ArrayToArray),
+            ("packbits", Kind::ArrayToBytes),
+            ("https://codec.zarrs.dev/array_to_bytes/zfp", Kind::ArrayToBytes),
+            ("zarrs.vlen_v2", Kind::ArrayToBytes),
+            ("numcodecs.base64", Kind::BytesToBytes),
+            ("https://codec.zarrs.dev/bytes_to_bytes/fletcher32", Kind::BytesToBytes),
+        ] {
+            assert_eq!(kind(&Extension::new(name)), expected, "{name}");
+        }
     }
 
     #[test]

@@ -261,15 +261,6 @@ fn not_zarr(url: &str) -> Failure {
     }
 }
 
-/// Standard output or a file.
-pub(crate) fn output(file: Option<&std::path::Path>) -> Result<Box<dyn Write>> {
-    use crate::error::Context as _;
-    Ok(match file {
-        Some(path) => Box::new(std::fs::File::create(path).context(|| format!("cannot create {}", path.display()))?),
-        None => Box::new(io::stdout()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

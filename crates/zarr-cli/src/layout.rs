@@ -3,7 +3,7 @@
 use zarr::meta::{ArrayMetadataV2, ArrayMetadataV3, ChunkGrid, ChunkKeyEncoding, Endianness, Extension, Json, JsonObject};
 use zarr::{Array, DataType, StoredMetadata, Version};
 
-use crate::codecs::{CodecSpec, Kind, kind};
+use crate::codecs::{CodecSpec, Kind, array_to_bytes, kind};
 use crate::error::{Context as _, Failure, Result};
 use crate::units;
 
@@ -132,7 +132,9 @@ impl Relayout {
     }
 
     fn chain(&self, array: &Array, version: Version, alone: bool) -> Result<(ChunkGrid, Vec<Extension>)> {
-        let source = array.metadata();
+        let mut source = array.metadata().clone();
+        source.codecs = for_version(array, version);
+        let source = &source;
         let sharded = !array.shard_levels().is_empty();
         let (shape, names) = (array.shape(), array.dimension_names());
         let resolve = |lengths: &Lengths, what: &str, current: &[u64]| {
@@ -205,6 +207,21 @@ impl Relayout {
         let codecs = vec![shard(source, &inner, &chain)];
         Ok((ChunkGrid::regular(outer), codecs))
     }
+}
+
+/// The codecs of the array, without those that in version 3 nothing else reads: filters of version 2 that make bytes of strings.
+fn for_version(array: &Array, version: Version) -> Vec<Extension> {
+    let codecs = &array.metadata().codecs;
+    if version == Version::V2 || array.version() == Version::V3 {
+        return codecs.clone();
+    }
+    let other = |codec: &Extension| match codec.name.as_str() {
+        "numcodecs.json2" | "numcodecs.msgpack2" => Some(array_to_bytes(array.data_type())),
+        "numcodecs.categorize" if kind(codec) == Kind::ArrayToBytes => Some(array_to_bytes(array.data_type())),
+        "numcodecs.categorize" => None,
+        _ => Some(codec.clone()),
+    };
+    codecs.iter().filter_map(other).collect()
 }
 
 /// The chain of the innermost chunks, with the array->array codecs that stand around shards.

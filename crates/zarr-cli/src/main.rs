@@ -17,6 +17,7 @@ mod image;
 mod json;
 mod layout;
 mod npy;
+mod output;
 mod progress;
 mod slabs;
 mod stats;

@@ -1,13 +1,15 @@
 //! `zarr cat`
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use zarr::codec_api::VariableData;
+use zarr::meta::Json;
 use zarr::{Array, DataType, Elements, Selection};
 
-use crate::context::{Context, output};
+use crate::context::Context;
 use crate::error::{Failure, Result};
+use crate::output::Output;
 use crate::slabs::{Slabs, read_fixed};
 use crate::{npy, progress, units, values};
 
@@ -57,11 +59,12 @@ pub(crate) fn run(args: &CatArgs, context: &Context) -> Result<()> {
         Format::Raw | Format::Json => Vec::new(),
     };
     let progress = progress::items(slabs.elements(), context.quiet || args.output.is_none()).with_message("writing");
-    let mut out = BufWriter::with_capacity(1 << 18, output(args.output.as_deref())?);
+    let mut out = Output::open(args.output.as_deref())?;
     out.write_all(&header)?;
     match args.format {
         Format::Json => {
-            let mut writer = JsonWriter { shape: &slabs.shape, at: 0, text: String::new() };
+            let is_json = array.metadata().codecs.iter().any(|codec| codec.name == "numcodecs.json2");
+            let mut writer = JsonWriter { shape: &slabs.shape, at: 0, text: String::new(), is_json };
             for piece in slabs.pieces() {
                 writer.piece(&array, &piece)?;
                 out.write_all(writer.text.as_bytes())?;
@@ -84,7 +87,7 @@ pub(crate) fn run(args: &CatArgs, context: &Context) -> Result<()> {
         }
     }
     progress.finish_and_clear();
-    Ok(out.flush()?)
+    out.finish()
 }
 
 /// Writes elements, which come in C order, with the brackets around them.
@@ -93,6 +96,8 @@ struct JsonWriter<'a> {
     /// Elements written.
     at: u64,
     text: String,
+    /// Whether elements are JSON text, and written as the values they are.
+    is_json: bool,
 }
 
 impl JsonWriter<'_> {
@@ -115,7 +120,13 @@ impl JsonWriter<'_> {
     }
 
     fn variable(&mut self, data_type: &DataType, elements: &VariableData) {
-        elements.iter().for_each(|element| self.element(|text| values::write_variable_json(text, data_type, element)));
+        for element in elements.iter() {
+            let value = self.is_json.then(|| Json::parse(element).ok()).flatten();
+            self.element(|text| match value {
+                Some(value) => text.push_str(&value.to_text()),
+                None => values::write_variable_json(text, data_type, element),
+            });
+        }
     }
 
     fn element(&mut self, write: impl FnOnce(&mut String)) {
@@ -168,7 +179,7 @@ mod tests {
     use super::*;
 
     fn text(shape: &[u64]) -> String {
-        let mut writer = JsonWriter { shape, at: 0, text: String::new() };
+        let mut writer = JsonWriter { shape, at: 0, text: String::new(), is_json: false };
         for index in 0..shape.iter().product::<u64>() {
             writer.element(|text| text.push_str(&index.to_string()));
         }

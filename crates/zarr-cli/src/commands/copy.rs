@@ -462,7 +462,8 @@ impl Done {
             return context.print(&format!("{GREEN}nothing left to copy{GREEN:#}: {there} of {there} at {} already\n", args.destination));
         }
         let mut parts = Vec::new();
-        for (count, what) in [(as_they_are, "copied as they are"), (encoded, "stored anew"), (skipped, "there already")] {
+        let same = if as_they_are == 1 { "copied as it is" } else { "copied as they are" };
+        for (count, what) in [(as_they_are, same), (encoded, "stored anew"), (skipped, "there already")] {
             if count > 0 {
                 parts.push(format!("{} {what}", units::count(count, "chunk")));
             }

@@ -1,6 +1,6 @@
 //! `zarr view`
 
-use std::io::{BufWriter, IsTerminal as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
@@ -8,10 +8,11 @@ use zarr::meta::Json;
 use zarr::{Array, AxisSelection, Selection};
 
 use crate::colour::ColourMap;
-use crate::context::{Context, output};
+use crate::context::Context;
 use crate::describe::short_name;
 use crate::error::{Context as _, Failure, Result};
 use crate::image::{Raster, Scale};
+use crate::output::Output;
 use crate::slabs::read_fixed;
 use crate::table::{BOLD, DIM};
 use crate::{json, units, values};
@@ -95,8 +96,9 @@ pub(crate) fn run(args: &ViewArgs, context: &Context) -> Result<()> {
     match &args.output {
         Some(file) => {
             let zoom = args.zoom.map_or_else(|| 512u64.div_ceil(width.max(height)) as usize, usize::from);
-            let out = BufWriter::new(output(Some(file))?);
-            raster.write_png(&scale, zoom, out).context(|| format!("cannot write {}", file.display()))?;
+            let mut out = Output::open(Some(file))?;
+            raster.write_png(&scale, zoom, &mut out).context(|| format!("cannot write {}", file.display()))?;
+            out.finish()?;
             about.print(context, Some((file, zoom)))
         }
         None => {
@@ -222,7 +224,11 @@ impl About<'_> {
             return context.print_json(object);
         }
         let select = match self.args.select.trim() {
-            "" => String::new(),
+            // The first position along all axes but two.
+            "" => match self.array.shape().len() - 2 {
+                0 => String::new(),
+                others => format!("[{}]", vec!["0"; others].join(", ")),
+            },
             select => format!("[{select}]"),
         };
         let units = self.array.attributes().get("units").and_then(Json::as_str).map(|units| format!(" {}", units.escape_debug()));

@@ -1,6 +1,6 @@
 //! `cat` and `create`: elements out, bit for bit.
 
-use crate::common::{bytes_of, ok, sample, temporary, zarr};
+use crate::common::{bytes_of, files, ok, sample, temporary, zarr};
 use zarr::{ArrayBuilder, DataType, Selection};
 
 /// The parts of an npy file: its dictionary, and the bytes of the elements.
@@ -156,4 +156,65 @@ fn creating() {
     assert!(wrong.stderr.contains("`float23` is no data type; examples are float32"), "{}", wrong.stderr);
     let wrong = zarr(&["create", &at("w"), "--shape", "3", "--dtype", "int8", "--fill", "300"]);
     assert!(wrong.stderr.starts_with("error: --fill: `300` is no element of int8\n  because: "), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_file_is_whole_or_as_it_was() {
+    let (_directory, at) = temporary();
+    let bad = at("bad");
+    ok(&["create", &bad, "--shape", "4", "--chunks", "2", "--dtype", "int16", "--codec", "zstd"]);
+    std::fs::create_dir_all(at("bad/c")).unwrap();
+    std::fs::write(at("bad/c/1"), "no frame").unwrap();
+    let file = at("out.npy");
+    for format in ["npy", "raw", "json"] {
+        assert_eq!(zarr(&["cat", &bad, "-f", format, "-o", &file]).code, 1);
+        assert!(!std::path::Path::new(&file).exists(), "{format}");
+    }
+    ok(&["cat", &bad, "-s", ":2", "-o", &file]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[0, 0]\n");
+    assert_eq!(zarr(&["cat", &bad, "-o", &file]).code, 1);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[0, 0]\n");
+    assert_eq!(files(&at("")).iter().filter(|name| !name.starts_with("bad/")).count(), 1, "nothing is left behind");
+    let missing = zarr(&["cat", &bad, "-s", ":2", "-o", &at("no/where")]);
+    assert!(missing.stderr.contains("cannot create"), "{}", missing.stderr);
+    #[cfg(unix)]
+    for target in ["out.npy", "new"] {
+        let link = at(&format!("link-{target}"));
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        ok(&["cat", &bad, "-s", "1:2", "-o", &link]);
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink(), "a link stays one");
+        assert_eq!(std::fs::read_to_string(at(target)).unwrap(), "[0]\n");
+    }
+}
+
+/// Version 2 arrays of objects, as numcodecs encodes them.
+#[test]
+fn objects_are_the_values_they_are() {
+    let (_directory, at) = temporary();
+    let array = |name: &str, filter: &str, chunk: &[u8]| {
+        std::fs::create_dir(at(name)).unwrap();
+        let metadata = format!(
+            r#"{{"zarr_format":2,"shape":[4],"chunks":[3],"dtype":"|O","order":"C","compressor":null,"fill_value":null,"filters":[{filter}]}}"#
+        );
+        std::fs::write(at(&format!("{name}/.zarray")), metadata).unwrap();
+        std::fs::write(at(&format!("{name}/0")), chunk).unwrap();
+        at(name)
+    };
+    let json = array("json", r#"{"id":"json2"}"#, br#"["foo",{"a":NaN},[1,"\u00e9"],"|O",[3]]"#);
+    assert_eq!(ok(&["cat", &json]).text(), "[\"foo\", {\"a\":\"NaN\"}, [1,\"é\"], null]\n");
+    let packed = array("packed", r#"{"id":"msgpack2"}"#, b"\x95\xc0\x01\xa1a\xa2|O\x91\x03");
+    ok(&["validate", &packed]);
+    let words = array("words", r#"{"id":"categorize","labels":["a","bc"],"dtype":"|O","astype":"|u1"}"#, b"\x02\x00\x01");
+    assert_eq!(ok(&["cat", &words]).text(), "[\"bc\", \"\", \"a\", \"\"]\n");
+    // In version 3 these filters would be read by nobody else.
+    for (source, codec) in [(&json, "vlen-utf8"), (&packed, "vlen-bytes"), (&words, "vlen-utf8")] {
+        let target = format!("{source}-3");
+        ok(&["copy", source, &target, "--version", "3"]);
+        assert_eq!(ok(&["info", &target, "--json"]).json()["codecs"][0]["name"], codec);
+        let read = |path: &str| zarr::open_array(path).unwrap().read(&Selection::all()).unwrap();
+        assert_eq!(read(&target), read(source));
+    }
+    let pickled = array("pickled", r#"{"id":"pickle","protocol":5}"#, b"");
+    let refused = zarr(&["info", &pickled]);
+    assert!(refused.stderr.contains("pickles are not read, because that runs programs in them"), "{}", refused.stderr);
 }
