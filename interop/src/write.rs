@@ -61,7 +61,7 @@ fn create(job: &Job<'_>) -> Result<Array, Failure> {
 fn builder(metadata: &ArrayMetadataV3, version: Version) -> ArrayBuilder {
     ArrayBuilder::new(metadata.shape.clone(), metadata.data_type.clone())
         .chunk_grid(metadata.chunk_grid.clone())
-        .chunk_key_encoding(metadata.chunk_key_encoding)
+        .chunk_key_encoding(metadata.chunk_key_encoding.clone())
         .fill_value(metadata.fill_value.clone())
         .codecs(metadata.codecs.clone())
         .version(version)
