@@ -34,6 +34,7 @@ enum Command {
     Decode(decode::DecodeArgs),
     Fuzz(fuzz::FuzzArgs),
     Suite(zstd_cases::SuiteArgs),
+    #[cfg(feature = "conformance")]
     /// Run the conformance suite; `run --device cuda` runs it on the device
     Conformance(zarr_conformance::runner::Cli),
 }
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Suite(args) => zstd_cases::suite(&args),
+        #[cfg(feature = "conformance")]
         Command::Conformance(cli) => zarr_conformance::runner::run(cli, &["conformance"]),
     }
 }

@@ -47,13 +47,13 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     tests.args(["--package", "zarr-codecs-cuda-host"]).args(filter);
     step(&mut tests)?;
     let mut all = sanitized("run");
-    all.args(["--package", "zarr-gpu", "--", "test", "--host"]).args(filter);
+    all.args(["--package", "zarr-gpu", "--no-default-features", "--", "test", "--host"]).args(filter);
     step(&mut all)?;
     if filter.is_none() {
-        step(sanitized("run").args(["--package", "zarr-gpu", "--", "suite", "--engine", "host"]))?;
+        step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
     }
     if filter.is_none() && frames != "0" {
-        step(sanitized("run").args(["--package", "zarr-gpu", "--", "fuzz", "--engine", "host", "--jobs", "2", "--frames", frames]))?;
+        step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--jobs", "2", "--frames", frames]))?;
     }
     Ok(())
 }
