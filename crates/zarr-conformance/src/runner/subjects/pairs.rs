@@ -13,16 +13,31 @@ use crate::codec::pair::{Divergence, PairUnderTest, Side};
 use crate::runner::results::Place;
 use crate::{Sample, samples};
 
+#[cfg(feature = "peers")]
+mod bzip2;
+#[cfg(feature = "peers")]
+mod c_blosc;
+#[cfg(feature = "peers")]
+mod peers;
+
+#[cfg(feature = "peers")]
+use peers::PEERS;
+
+#[cfg(not(feature = "peers"))]
+const PEERS: &[Reference] = &[];
+
 /// A codec of a library.
 #[derive(Debug, Clone, Copy)]
 struct Reference {
     codec: &'static str,
     /// The provider's name: the library.
     library: &'static str,
+    /// With `{size}` in the place of the bytes of an element.
     configuration: &'static str,
     /// Decodes to at most this many bytes.
     decode: fn(&[u8], usize) -> Result<Vec<u8>, String>,
-    encode: fn(&[u8]) -> Result<Vec<u8>, String>,
+    /// Encodes elements of that many bytes.
+    encode: fn(&[u8], usize) -> Result<Vec<u8>, String>,
     /// Bytes that a checksum adds; `None` for compressors.
     adds: Option<u64>,
     /// Where it and ours are known to part, on chunks of that many bytes.
@@ -38,7 +53,7 @@ const REFERENCES: &[Reference] = &[
         library: "libzstd",
         configuration: r#"{"level":3,"checksum":true}"#,
         decode: |bytes, limit| zstd::bulk::decompress(bytes, limit).map_err(text),
-        encode: |bytes| {
+        encode: |bytes, _| {
             let mut compressor = zstd::bulk::Compressor::new(3).map_err(text)?;
             compressor.include_checksum(true).map_err(text)?;
             compressor.compress(bytes).map_err(text)
@@ -51,7 +66,7 @@ const REFERENCES: &[Reference] = &[
         library: "zlib-rs",
         configuration: r#"{"level":6}"#,
         decode: gunzip,
-        encode: |bytes| {
+        encode: |bytes, _| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Compression::new(6));
             encoder.write_all(bytes).map_err(text)?;
             encoder.finish().map_err(text)
@@ -65,7 +80,7 @@ const REFERENCES: &[Reference] = &[
         configuration: r#"{"level":6}"#,
         // Bytes behind the stream are ignored, as Python's `zlib` does.
         decode: |bytes, limit| all_of(&mut flate2::bufread::ZlibDecoder::new(bytes), limit),
-        encode: |bytes| {
+        encode: |bytes, _| {
             let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::new(6));
             encoder.write_all(bytes).map_err(text)?;
             encoder.finish().map_err(text)
@@ -81,7 +96,7 @@ const REFERENCES: &[Reference] = &[
             Some((data, sum)) if crc32c::crc32c(data) == u32::from_le_bytes(*sum) => Ok(data.to_vec()),
             _ => Err("a wrong checksum".to_owned()),
         },
-        encode: |bytes| Ok([bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat()),
+        encode: |bytes, _| Ok([bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat()),
         adds: Some(4),
         parts: |_| Vec::new(),
     },
@@ -119,9 +134,13 @@ impl Reference {
     }
 }
 
-impl BytesToBytes for Reference {
+/// A reference, and the bytes of an element.
+#[derive(Debug, Clone, Copy)]
+struct Of(&'static Reference, usize);
+
+impl BytesToBytes for Of {
     fn encoded_len(&self, decoded: ByteLen) -> ByteLen {
-        match (self.adds, decoded) {
+        match (self.0.adds, decoded) {
             (None, _) => decoded.compressed(),
             (Some(more), ByteLen::Exact(len)) => ByteLen::Exact(len.saturating_add(more)),
             (Some(more), _) => ByteLen::AtMost(decoded.upper().saturating_add(more)),
@@ -129,28 +148,28 @@ impl BytesToBytes for Reference {
     }
 
     fn decode(&self, encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
-        let bytes = (self.decode)(encoded, decoded.len()).map_err(|message| self.error(message))?;
+        let bytes = (self.0.decode)(encoded, decoded.len()).map_err(|message| self.0.error(message))?;
         if bytes.len() != decoded.len() {
-            return Err(CodecError::size(self.codec, decoded.len(), bytes.len()));
+            return Err(CodecError::size(self.0.codec, decoded.len(), bytes.len()));
         }
         decoded.copy_from_slice(&bytes);
         Ok(())
     }
 
     fn decode_growing(&self, encoded: &[u8], decoded: &mut Vec<u8>, limit: usize) -> Result<(), CodecError> {
-        *decoded = (self.decode)(encoded, limit).map_err(|message| self.error(message))?;
+        *decoded = (self.0.decode)(encoded, limit).map_err(|message| self.0.error(message))?;
         Ok(())
     }
 
     fn encode(&self, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), CodecError> {
-        *encoded = (self.encode)(decoded).map_err(|message| self.error(message))?;
+        *encoded = (self.0.encode)(decoded, self.1).map_err(|message| self.0.error(message))?;
         Ok(())
     }
 }
 
 pub(super) fn entries() -> Vec<Entry> {
     let mut entries = Vec::new();
-    for reference in REFERENCES {
+    for reference in REFERENCES.iter().chain(PEERS) {
         for data_type in ["uint8", "int16", "float32", "float64"] {
             let name = format!("pair/cpu-{}/{}/{data_type}", reference.library, reference.codec);
             let place = Place::new(format!("cpu & {}", reference.library), reference.codec, data_type);
@@ -161,12 +180,16 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn pair(reference: &'static Reference, type_name: &str) -> Result<PairUnderTest, Unbuilt> {
-    let of_bytes = samples(&Representation::Array(array(data_type(type_name)?, &[30, 17])))?;
+    let data_type = data_type(type_name)?;
+    let size = data_type.fixed_size().unwrap_or(1);
+    let of_bytes = samples(&Representation::Array(array(data_type, &[30, 17])))?;
     let len = of_bytes.first().map_or(0, Sample::byte_len) as u64;
-    let theirs = HostProvider::new(reference.library).with(reference.codec, |_, _| Ok(SimpleCodec::bytes_to_bytes(*reference)));
+    let theirs =
+        HostProvider::new(reference.library).with(reference.codec, move |_, _| Ok(SimpleCodec::bytes_to_bytes(Of(reference, size))));
     let sides = [Side::on_host(Arc::new(theirs)), Side::on_host(Arc::new(zarr_codecs_cpu::provider()))];
     let [theirs, ours] = sides;
-    let codecs = vec![codec(&format!(r#"{{"name":"{}","configuration":{}}}"#, reference.codec, reference.configuration))?];
+    let configuration = reference.configuration.replace("{size}", &size.to_string());
+    let codecs = vec![codec(&format!(r#"{{"name":"{}","configuration":{configuration}}}"#, reference.codec))?];
     let pair = PairUnderTest::new(theirs, ours, codecs, Representation::Bytes(ByteLen::Exact(len))).with_samples(of_bytes);
     let pair = (reference.parts)(len as usize).into_iter().fold(pair, PairUnderTest::diverging);
     Ok(if reference.adds.is_some() { pair.deterministic() } else { pair })

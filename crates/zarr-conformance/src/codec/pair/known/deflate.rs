@@ -1,5 +1,7 @@
 //! What of a deflate stream decoders are known to part on. RFC 1950, 1951 and 1952.
 
+use super::crc32;
+
 /// What is around a deflate stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -246,11 +248,6 @@ fn adler32(bytes: &[u8]) -> u32 {
         (a, (b + a) % 65521)
     });
     b << 16 | a
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| bit(crc)))
 }
 
 #[cfg(test)]
