@@ -27,8 +27,8 @@ const CUDA_FACE: &str = "zarr-cli";
 const CUDA_FEATURE: &str = "cuda";
 /// The laws for providers.
 pub(crate) const LAWS: &str = "zarr-conformance";
-/// Their features that bring other crates: the program, what others are compared with, and the layout of DLPack.
-const LAWS_PROVIDERS: [&str; 3] = ["runner", "reference", "dlpack"];
+/// Their features that bring other crates: the program, the libraries it compares with, what others are compared with, and the layout of DLPack.
+const LAWS_PROVIDERS: [&str; 4] = ["runner", "peers", "reference", "dlpack"];
 
 /// The crates of this workspace that each of them may name outside of its tests. Faces may name any.
 const MAY_NAME: [(&str, &[&str]); 9] = [
