@@ -259,7 +259,7 @@ impl Array {
         let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
         let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
         if let Some(whole) = self.whole_chunk(&resolved)? {
-            let mut output = self.options.pool.unwritten::<u8>(whole.byte_len())?;
+            let mut output = self.options.pool.unwritten::<u8>(whole.byte_len(), false)?;
             self.read_whole(&**store, &whole, &mut output)?;
             let elements = Elements::Fixed(output);
             return Ok(ArrayData { shape: resolved.shape(), data_type: self.data_type().clone(), elements });
@@ -267,7 +267,7 @@ impl Array {
         let plan = self.resolved_plan(&resolved)?;
         let elements = if self.item_size().is_some() {
             let layout = plan.output_layout()?;
-            let mut output = self.options.pool.unwritten::<u8>(layout.span()?.len())?;
+            let mut output = self.options.pool.unwritten::<u8>(layout.span()?.len(), plan.is_spread(&layout))?;
             let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
             read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
             drop(tiles);

@@ -54,13 +54,13 @@ fn read_plain<T: Pod>(array: &Array, selection: &Selection) -> Result<Vec<T>, Ar
     };
     let resolved = selection.resolve(array.shape(), array.chunk_grid())?;
     if let Some(whole) = array.whole_chunk(&resolved)? {
-        let mut output = array.options().pool.unwritten::<T>(whole.byte_len() / size_of::<T>())?;
+        let mut output = array.options().pool.unwritten::<T>(whole.byte_len() / size_of::<T>(), false)?;
         array.read_whole(&**store, &whole, bytemuck::cast_slice_mut(&mut output))?;
         return Ok(output);
     }
     let plan = array.resolved_plan(&resolved)?;
     let layout = plan.output_layout()?;
-    let mut output = array.options().pool.unwritten::<T>(layout.len())?;
+    let mut output = array.options().pool.unwritten::<T>(layout.len(), plan.is_spread(&layout))?;
     let tiles = TileWriter::new(bytemuck::cast_slice_mut(&mut output), layout, plan.tiles())?;
     read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &array.options().pool)?;
     drop(tiles);

@@ -138,6 +138,21 @@ impl Plan {
         Ok(Layout::contiguous(&self.cut.full_shape(), self.chunks.item_size().unwrap_or(1))?)
     }
 
+    /// Whether each chunk has parts all over the result, so that threads at work on different chunks meet in the same pages: several would have the system
+    /// clear the same huge page, of which all but one are thrown away.
+    pub(crate) fn is_spread(&self, output: &Layout) -> bool {
+        /// Of some huge pages.
+        const FAR: usize = 16 << 20;
+        let (mut span, mut bytes) = (output.item_size, output.item_size);
+        for (tiles, &stride) in self.cut.tiles().iter().zip(&output.strides) {
+            let AxisTiles::Ranges(ranges) = tiles else { return false };
+            let len = ranges.iter().map(Range::len).max().unwrap_or(0);
+            span = span.saturating_add(len.saturating_sub(1).saturating_mul(stride.unsigned_abs()));
+            bytes = bytes.saturating_mul(len);
+        }
+        span >= FAR && span / 2 >= bytes
+    }
+
     /// The first step for the `index`-th chunk that is touched.
     pub(crate) fn start(&self, index: usize) -> Result<Steps, ArrayError> {
         let (chunk, cells) = self.cut.chunk(index);

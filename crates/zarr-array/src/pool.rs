@@ -39,15 +39,19 @@ impl Pool {
         }
     }
 
-    /// Memory for a result, of elements that hold anything. The threads share the work of being the first to touch it, which is more than decoding many
-    /// codecs is.
-    pub(crate) fn unwritten<T: AnyBitPattern>(&self, len: usize) -> Result<Vec<T>, BufferError> {
+    /// Memory for a result, of elements that hold anything. Where somebody must be the first to touch it before it is written, and where chunks are `spread`
+    /// over it ([`Plan::is_spread`](crate::plan::Plan::is_spread)), the threads do so now, each its own huge pages.
+    pub(crate) fn unwritten<T: AnyBitPattern>(&self, len: usize, spread: bool) -> Result<Vec<T>, BufferError> {
         /// Less is touched in the time that it takes to wake threads.
         const SHARE: usize = 8 << 20;
         if len.saturating_mul(size_of::<T>()) < SHARE || self.threads() < 2 {
             return unwritten(len);
         }
-        unwritten_shared(len, |parts| self.run(|| parts.par_iter_mut().for_each(FreshPart::touch)))
+        unwritten_shared(len, |parts| {
+            if spread || parts.iter().any(|part| !part.is_zeroed()) {
+                self.run(|| parts.par_iter_mut().for_each(FreshPart::touch));
+            }
+        })
     }
 
     /// How many threads there are.

@@ -60,7 +60,8 @@ impl ReadSet {
         let plans: Vec<Plan> = self.reads.iter().map(|(array, selection)| array.internal_plan(selection)).collect::<Result<_, _>>()?;
         let mut outputs = Vec::with_capacity(plans.len());
         for plan in &plans {
-            outputs.push(first.options().pool.unwritten::<u8>(plan.output_layout()?.span()?.len())?);
+            let layout = plan.output_layout()?;
+            outputs.push(first.options().pool.unwritten::<u8>(layout.span()?.len(), plan.is_spread(&layout))?);
         }
         {
             let mut writers = Vec::with_capacity(plans.len());

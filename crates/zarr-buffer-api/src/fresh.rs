@@ -10,6 +10,9 @@ use crate::{BufferError, BufferErrorKind, advise_huge_pages};
 /// From so many bytes on allocators get their memory from the system, which gives zeros, and only when they are touched.
 const FROM_SYSTEM: usize = 128 << 20;
 
+/// Bytes of huge pages, each of which one thread is to touch first.
+const PART: usize = 2 << 20;
+
 /// `len` elements that hold anything, for who writes every one of them: unlike zeros, they are not written twice. They are initialised: reading
 /// them before is no error, but gives what the memory held before.
 ///
@@ -41,44 +44,55 @@ pub fn unwritten<T: AnyBitPattern>(len: usize) -> Result<Vec<T>, BufferError> {
 }
 
 /// As [`unwritten`], for memory large enough that several threads should be the first to touch it: the system clears each page for the one that is. `share`
-/// is handed the parts of the memory, and calls [`FreshPart::touch`] on each, on any thread; those that it leaves out are touched behind it. It is not
-/// called where nothing needs to be touched.
+/// is handed the parts of the memory, and calls [`FreshPart::touch`] on each, on any thread. Those that it leaves out are touched behind it, unless
+/// they come as zeros: [`FreshPart::is_zeroed`].
 ///
 /// # Errors
 /// As [`unwritten`].
 pub fn unwritten_shared<T: AnyBitPattern>(len: usize, share: impl FnOnce(&mut [FreshPart<'_>])) -> Result<Vec<T>, BufferError> {
-    /// Of huge pages, each of which one thread is to touch.
-    const PART: usize = 2 << 20;
     let size = len.saturating_mul(size_of::<T>());
-    if size == 0 || size >= FROM_SYSTEM || !CAN_SETTLE {
+    if size == 0 || !CAN_SETTLE {
         return unwritten(len);
     }
+    let no_room = || BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} elements of {} bytes", size_of::<T>()));
     let mut memory: Vec<T> = Vec::new();
-    memory.try_reserve_exact(len).map_err(|error| {
-        BufferError::new(BufferErrorKind::OutOfMemory, format!("no room for {len} elements of {} bytes", size_of::<T>())).with_source(error)
-    })?;
+    let is_zeroed = size >= FROM_SYSTEM;
+    if is_zeroed {
+        let layout = alloc::Layout::array::<T>(len).map_err(|error| no_room().with_source(error))?;
+        memory = zeroed(len, layout).ok_or_else(no_room)?;
+        // Its elements stay initialised, whatever becomes of the parts.
+        memory.clear();
+    } else {
+        memory.try_reserve_exact(len).map_err(|error| no_room().with_source(error))?;
+    }
     advise_huge_pages(memory.spare_capacity_mut());
     let start = memory.as_mut_ptr().cast();
     // SAFETY: room for so many bytes was reserved, which nobody else uses until the vector is used again, and they need not hold anything.
     let reserved: &mut [MaybeUninit<u8>] = unsafe { std::slice::from_raw_parts_mut(start, size) };
     let (first, rest) = reserved.split_at_mut((PART - start as usize % PART).min(size));
     let parts = std::iter::once(first).chain(rest.chunks_mut(PART));
-    let mut parts: Vec<FreshPart<'_>> = parts.map(|memory| FreshPart { memory, touched: false }).collect();
+    let mut parts: Vec<FreshPart<'_>> = parts.map(|memory| FreshPart { memory, is_zeroed, touched: false }).collect();
     share(&mut parts);
-    parts.iter_mut().for_each(FreshPart::touch);
-    // SAFETY: room was reserved, every part of it holds bytes now, and `T` takes any bytes.
+    parts.iter_mut().filter(|part| !part.is_zeroed || cfg!(debug_assertions)).for_each(FreshPart::touch);
+    // SAFETY: there is room, every part of it holds bytes now, and `T` takes any bytes.
     unsafe { memory.set_len(len) };
     Ok(memory)
 }
 
-/// A part of the memory of [`unwritten_shared`].
+/// A part of the memory of [`unwritten_shared`]: a huge page, or what there is of one.
 #[derive(Debug)]
 pub struct FreshPart<'a> {
     memory: &'a mut [MaybeUninit<u8>],
+    is_zeroed: bool,
     touched: bool,
 }
 
 impl FreshPart<'_> {
+    /// Whether the part is zeros that the system provides when they are touched, which may as well be later.
+    pub fn is_zeroed(&self) -> bool {
+        self.is_zeroed
+    }
+
     /// Touches every page of the part, unless that was done.
     pub fn touch(&mut self) {
         if !self.touched {
@@ -177,10 +191,11 @@ mod tests {
 
     #[test]
     fn parts_are_touched_by_whoever_gets_them_or_behind_them() {
-        for len in [0, 1, 5 << 20, (9 << 20) + 7] {
+        for len in [0, 1, (9 << 20) + 7, FROM_SYSTEM + 1] {
             let mut most = 0;
             let memory = unwritten_shared::<u8>(len, |parts| {
                 most = parts.len();
+                assert!(parts.iter().all(|part| part.is_zeroed() == (len >= FROM_SYSTEM)));
                 std::thread::scope(|scope| {
                     parts.iter_mut().step_by(2).for_each(|part| drop(scope.spawn(|| part.touch())));
                 });

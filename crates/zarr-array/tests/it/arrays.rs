@@ -509,6 +509,24 @@ fn a_large_chunk_in_blocks_is_decoded_by_several_threads() {
     assert!(matches!(error, ArrayError::Chunk { .. }), "{error}");
 }
 
+/// Results of which every chunk has parts in every huge page, below and above the size from which memory comes as zeros.
+#[test]
+fn chunks_that_are_spread_over_a_large_result() {
+    for len in [40u64, 260] {
+        let builder = ArrayBuilder::new([len, 512, 1024], DataType::UInt8).chunks([len, 256, 512]).compressors([]);
+        let array = builder.create(memory(), "/", &options()).unwrap();
+        let plane: Vec<u8> = (0..512u32 * 1024).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for index in [0, 7, len - 1] {
+            array.write(&Selection::axes([(index as i64).into()]), &plane).unwrap();
+        }
+        let found = array.read_elements::<u8>(&Selection::all()).unwrap();
+        for (index, found) in (0..len).zip(found.chunks_exact(plane.len())) {
+            let written = [0, 7, len - 1].contains(&index);
+            assert!(if written { found == plane } else { found.iter().all(|&element| element == 0) }, "plane {index} of {len}");
+        }
+    }
+}
+
 #[test]
 fn the_blocking_form_writes_and_reads_an_async_store() {
     let runtime = runtime();
