@@ -235,3 +235,53 @@ fn python_reads_ours() {
         }
     }
 }
+
+/// Counts events, by whether they are errors.
+struct Events(Arc<std::sync::atomic::AtomicUsize>);
+
+impl tracing::Subscriber for Events {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn an_archive_that_is_dropped_and_cannot_be_closed_is_an_event() {
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let events = |work: &dyn Fn(ZipStore, &std::path::Path)| {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let archive = ZipStore::create(inside.join("x.zip")).unwrap();
+        archive.set(&key("a"), Bytes::from_static(b"b")).unwrap();
+        let before = count.load(std::sync::atomic::Ordering::Relaxed);
+        tracing::subscriber::with_default(Events(Arc::clone(&count)), || work(archive, &inside));
+        count.load(std::sync::atomic::Ordering::Relaxed) - before
+    };
+    assert_eq!(events(&|archive, _| drop(archive)), 0);
+    assert_eq!(events(&|archive, _| archive.abandon()), 0);
+    assert_eq!(events(&|archive, _| archive.close().unwrap()), 0);
+    assert_eq!(
+        events(&|archive, inside| {
+            std::fs::remove_dir_all(inside).unwrap();
+            drop(archive);
+        }),
+        1
+    );
+}

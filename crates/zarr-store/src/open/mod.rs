@@ -12,7 +12,8 @@ pub enum Access {
     #[default]
     Read,
     /// To read and write. A directory is created with its first key. An existing zip archive is
-    /// appended to, a missing one created.
+    /// appended to, a missing one created; it is closed with the last handle on the store, and an
+    /// error then is an event of `tracing` alone. Who has to know opens a `ZipStore` and calls its `close`.
     Write,
 }
 

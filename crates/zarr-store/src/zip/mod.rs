@@ -232,9 +232,9 @@ impl Drop for ZipStore {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.abandon();
-        } else {
-            // Whoever cares about the outcome calls `close`.
-            let _ = self.close();
+        } else if let Err(error) = self.close() {
+            // Whoever cares about the outcome calls `close`; there is nobody to return it to here.
+            tracing::error!(archive = %self.name, %error, "a zip archive could not be closed, and what was written is lost");
         }
     }
 }
