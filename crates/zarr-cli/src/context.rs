@@ -232,7 +232,7 @@ pub(crate) fn is_remote(url: &str) -> bool {
 }
 
 /// A local zip archive that is to be written, and the path inside.
-fn archive(url: &str) -> Option<(&str, &str)> {
+pub(crate) fn archive(url: &str) -> Option<(&str, &str)> {
     if is_remote(url) {
         return None;
     }

@@ -2,6 +2,11 @@
 
 use std::path::Path;
 
+use zarr::store_api::{AnyStore, StoreKey, StorePrefix};
+
+use crate::context::archive;
+use crate::store;
+
 /// The names that are close to what was written, closest first.
 pub(crate) fn close<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found: Vec<(usize, &str)> = names
@@ -18,6 +23,20 @@ pub(crate) fn close<'a>(written: &str, names: impl IntoIterator<Item = &'a str>)
 
 /// What to say about a local path that does not exist, or holds no Zarr.
 pub(crate) fn for_path(path: &str) -> Option<String> {
+    if let Some((file, inside)) = archive(path)
+        && let Some(mut nodes) = nodes_in_archive(file)
+    {
+        if nodes.is_empty() {
+            return Some(format!("{file} holds no Zarr"));
+        }
+        nodes.retain(|path| !path.is_empty());
+        let close = close(inside.trim_start_matches('/'), nodes.iter().map(String::as_str));
+        return match (close.first(), nodes.as_slice()) {
+            (_, []) => None,
+            (Some(name), _) => Some(format!("did you mean {file}/{name}?")),
+            (None, _) => Some(format!("{file} holds {}", list(&nodes))),
+        };
+    }
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if path.is_dir() {
         if path.join(crate::copy::MARKER).is_file() {
@@ -61,6 +80,19 @@ fn nodes_in(directory: &Path) -> Vec<String> {
         entries.flatten().filter(|entry| is_node(&entry.path())).filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
+}
+
+/// The paths of the nodes in a zip archive, that of its root empty; `None` if it is no archive.
+fn nodes_in_archive(file: &str) -> Option<Vec<String>> {
+    let archive = AnyStore::from(zarr::store::ZipStore::open(file).ok()?);
+    let keys = store::list(&archive, &StorePrefix::default()).ok()?;
+    let path = |key: &StoreKey| {
+        let (path, document) = key.as_str().rsplit_once('/').unwrap_or(("", key.as_str()));
+        ["zarr.json", ".zarray", ".zgroup"].contains(&document).then(|| path.to_owned())
+    };
+    let mut paths: Vec<String> = keys.iter().filter_map(path).collect();
+    paths.sort_unstable();
+    Some(paths)
 }
 
 pub(crate) fn list(names: &[String]) -> String {

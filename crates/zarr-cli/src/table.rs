@@ -43,7 +43,8 @@ pub(crate) enum Align {
     Right,
 }
 
-/// Rows of cells; columns that are empty in every row are left out.
+/// Rows of cells; columns that are empty in every row are left out. The last cell of a row with fewer cells than there are columns reaches as far as it has
+/// to.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
@@ -81,11 +82,17 @@ impl Table {
         self
     }
 
+    /// Whether the cell of a row in a column reaches over the columns behind it.
+    fn reaches(&self, row: &[(String, Style)], column: usize) -> bool {
+        column > 0 && column + 1 == row.len() && row.len() < self.columns.len()
+    }
+
     /// The table with a line of titles, unless no column has one.
     pub(crate) fn render(&self) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.width()).max().unwrap_or(0);
+                let in_column = self.rows.iter().filter(|row| !self.reaches(row, column)).filter_map(|row| row.get(column));
+                let cells = in_column.map(|(text, _)| text.width()).max().unwrap_or(0);
                 if cells == 0 { 0 } else { cells.max(self.columns.get(column).map_or(0, |(title, _)| title.width())) }
             })
             .collect();
@@ -94,8 +101,8 @@ impl Table {
         let mut text = String::new();
         for row in with_titles.then_some(&titles).into_iter().chain(&self.rows) {
             let mut line = String::new();
-            for ((cell, style), (&width, (_, align))) in row.iter().zip(widths.iter().zip(&self.columns)) {
-                if width == 0 {
+            for (column, ((cell, style), (&width, (_, align)))) in row.iter().zip(widths.iter().zip(&self.columns)).enumerate() {
+                if width == 0 && !self.reaches(row, column) {
                     continue;
                 }
                 if !line.is_empty() {
@@ -132,5 +139,14 @@ mod tests {
         table.row(["ünïcode", "", "5 B"]);
         let plain = anstream::adapter::strip_str(&table.render()).to_string();
         assert_eq!(plain, "name        size\na        1.00 kB\nünïcode      5 B\n");
+    }
+
+    #[test]
+    fn messages_reach_over_columns() {
+        let mut table = Table::new([("name", Align::Left), ("shape", Align::Left), ("size", Align::Right)]);
+        table.row(["a", "3×4", "5 B"]);
+        table.row(["b", "cannot be opened: for a reason"]);
+        let plain = anstream::adapter::strip_str(&table.render()).to_string();
+        assert_eq!(plain, "name  shape  size\na     3×4     5 B\nb     cannot be opened: for a reason\n");
     }
 }

@@ -8,7 +8,7 @@ use zarr::{Array, Group, Node};
 use crate::context::Context;
 use crate::describe::{ArrayFacts, group_line, short_name};
 use crate::error::Result;
-use crate::table::{Align, BOLD, DIM, Table};
+use crate::table::{Align, BOLD, DIM, RED, Table};
 use crate::{json, units};
 
 /// Show what an array or a group is: shape, chunks, data type, codecs, sizes, attributes
@@ -116,16 +116,21 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
     }
     let mut text = format!("{BOLD}{}{BOLD:#}  {}\n", short_name(path), group_line(group));
     let mut table = Table::new([("", Align::Left), ("", Align::Left), ("", Align::Left)]);
+    let plain = anstyle::Style::new();
     for (name, node) in &children {
+        let name = format!("  {name}");
         let (what, more) = match node {
             Ok(Node::Array(array)) => {
                 let facts = ArrayFacts::of_metadata(array);
                 (facts.data_type, units::shape(&facts.shape))
             }
             Ok(Node::Group(group)) => (group_line(group), String::new()),
-            Err(error) => ("cannot be opened".to_owned(), error.to_string()),
+            Err(error) => {
+                table.styled_row([(name, plain), (format!("cannot be opened: {error}"), RED)]);
+                continue;
+            }
         };
-        table.row([format!("  {name}"), what, more]);
+        table.row([name, what, more]);
     }
     text.push_str(&table.render());
     text.push_str(&attributes_text(group.attributes()));

@@ -34,7 +34,7 @@ fn a_tree() {
     let lines: Vec<&str> = tree.text().lines().collect();
     assert_eq!(
         lines[2],
-        "├── air_temperature          240×37×49                float32  24×37×49 in 120×37×49  zstd(9)  1.39 MB  1.74 MB   1.26      2/2"
+        "├── air_temperature          240×37×49  float32  24×37×49 in 120×37×49  zstd(9)  1.39 MB  1.74 MB   1.26      2/2"
     );
     assert!(lines[10].starts_with("└── time_bnds"), "{}", lines[10]);
     assert_eq!(lines[11], "9 arrays, 1.39 MB stored, 1.75 MB decoded, ratio 1.26");
@@ -191,4 +191,42 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn archives_say_what_they_hold() {
+    let (_directory, at) = temporary();
+    let archive = at("a.zip");
+    ok(&["create", &format!("{archive}/deep/words"), "--shape", "3", "--dtype", "int8"]);
+    let hint = |path: &str| {
+        let run = zarr(&["info", path]);
+        assert_eq!(run.code, 1);
+        run.stderr.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default().replace(&archive, "a.zip")
+    };
+    assert_eq!(hint(&archive), "a.zip holds deep/words");
+    assert_eq!(hint(&format!("{archive}/deep/word")), "did you mean a.zip/deep/words?");
+    ok(&["create", &at("root.zip"), "--shape", "3", "--dtype", "int8"]);
+    assert_eq!(hint(&at("root.zip/inside")), "");
+}
+
+#[test]
+fn a_node_that_cannot_be_opened_leaves_the_table_narrow() {
+    let (_directory, at) = temporary();
+    for (name, document) in [
+        ("g/.zgroup", r#"{"zarr_format":2}"#),
+        (
+            "g/bad/.zarray",
+            r#"{"zarr_format":2,"shape":[1],"chunks":[1],"dtype":"|O","order":"C","compressor":null,"fill_value":0,"filters":[{"id":"pickle"}]}"#,
+        ),
+    ] {
+        std::fs::create_dir_all(std::path::Path::new(&at(name)).parent().unwrap()).unwrap();
+        std::fs::write(at(name), document).unwrap();
+    }
+    ok(&["create", &at("g/good"), "--shape", "3", "--dtype", "int8"]);
+    for command in ["tree", "info", "read"] {
+        let run = zarr(&[command, &at("g")]);
+        let good = run.text().lines().find(|line| line.contains("good")).unwrap();
+        assert!(good.chars().count() < 100, "{good}");
+        assert!(run.text().contains("pickles are not read"), "{}", run.text());
+    }
 }
