@@ -70,6 +70,9 @@ impl OpenOptions {
 /// credentials fetched from the metadata service of the machine. (The files of the AWS command
 /// line tool are not read.) The region of a bucket, if not the default, must be named.
 ///
+/// Their clients are async, and panic where there is no tokio runtime: whoever calls a blocking method of an array does so inside of one
+/// (`Runtime::enter`). Zip archives bring their own.
+///
 /// # Errors
 ///
 /// [`StoreErrorKind::NotFound`] if a local path is not there (for reading);
