@@ -1,4 +1,4 @@
-//! A codec of one's own, bound in a chain behind another: two functions and a name.
+//! A codec of one's own, bound in a chain behind another: a few functions and a name.
 
 use zarr_codec_api::{
     ArrayRepresentation, ArrayToBytes, ByteLen, BytesToBytes, Chain, CodecError, HostProvider, Limits, Policy, Registry, Scratch,

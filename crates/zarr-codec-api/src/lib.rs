@@ -1,6 +1,6 @@
 //! The contract between Zarr arrays and codecs.
 //!
-//! A codec author reads [`BytesToBytes`], [`ArrayToBytes`] and [`ArrayToArray`]: two functions that work on one chunk, lifted into a
+//! A codec author reads [`BytesToBytes`], [`ArrayToBytes`] and [`ArrayToArray`]: three or four functions that work on one chunk, lifted into a
 //! provider by [`HostProvider`]. The author of a device reads [`CodecProvider`] and [`DeviceSegment`]: whole batches, enqueued.
 //!
 //! * A [`Stage`] is one codec of a chain with the [`Representation`] on either side of it: sizes are known before any byte is.
