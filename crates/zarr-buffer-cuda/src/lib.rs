@@ -11,7 +11,8 @@
 //!
 //! # Driver
 //!
-//! The driver of CUDA 12.0 or later (on Linux 525.60.13), and nothing else of CUDA: no toolkit, no compiler, no other library.
+//! The driver of CUDA 12.0 or later (on Linux 525.60.13), and nothing else of CUDA: no toolkit, no compiler, no other library. Copies and
+//! fills of boxes within a device run kernels of this crate, which devices of compute capability 8.0 and later take.
 //!
 //! # Example
 //!

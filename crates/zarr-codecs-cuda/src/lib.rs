@@ -11,8 +11,8 @@
 //!
 //! Left to the host: integers narrower than a byte, values of floats narrower than 16 bits, structs in the other byte order, chunks of more than 2 GiB.
 //!
-//! The kernels are in `kernels/`, for anyone to read. They are compiled ahead of time and embedded; the driver is all that has to be there. What starts them
-//! is an [`Engine`]: CUDA here, the host in `zarr-codecs-cuda-host`, where the same sources run under sanitizers and fuzzers.
+//! The kernels are in `kernels/`, for anyone to read. They are compiled ahead of time, for devices of compute capability 8.0 and later, and embedded; the driver is all that has to be
+//! there. What starts them is an [`Engine`]: CUDA here, the host in `zarr-codecs-cuda-host`, where the same sources run under sanitizers and fuzzers.
 //!
 //! Devices, queues and memory are `zarr-buffer-cuda`'s. What has no kernel here runs on the host, by `zarr-codecs-cpu`: the chain is divided, and says so.
 
