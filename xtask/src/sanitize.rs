@@ -53,7 +53,19 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
     }
     if filter.is_none() && frames != "0" {
-        step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--jobs", "2", "--frames", frames]))?;
+        step(sanitized("run").args([
+            "--package",
+            "zarr-gpu",
+            "--no-default-features",
+            "--",
+            "fuzz",
+            "--engine",
+            "host",
+            "--jobs",
+            "2",
+            "--frames",
+            frames,
+        ]))?;
     }
     Ok(())
 }
