@@ -99,7 +99,7 @@ impl Context {
     pub(crate) fn locate(&self, url: &str) -> Result<(AnyStore, String, MetricsHandle)> {
         let (store, path) = zarr::locate(url, &self.open_options(Access::Read)).map_err(|error| match &error {
             ArrayError::Store(inner) if inner.kind() == StoreErrorKind::NotFound && !is_remote(url) => not_there(url),
-            _ => Failure::from(error).context(format!("cannot open {url}")),
+            _ => with_schemes(url, Failure::from(error).context(format!("cannot open {url}"))),
         })?;
         let (store, metrics) = Metrics::any(store);
         Ok((store, path, metrics))
@@ -132,7 +132,7 @@ impl Context {
 
     /// Opens a place to write to.
     pub(crate) fn destination(&self, url: &str) -> Result<Destination> {
-        let wrong = |error: ArrayError| Failure::from(error).context(format!("cannot write to {url}"));
+        let wrong = |error: ArrayError| with_schemes(url, Failure::from(error).context(format!("cannot write to {url}")));
         if let Some((file, path)) = archive(url) {
             let exists = std::path::Path::new(file).exists();
             let store = if exists { ZipStore::append(file, Default::default()) } else { ZipStore::create(file) };
@@ -245,6 +245,21 @@ pub(crate) fn archive(url: &str) -> Option<(&str, &str)> {
     Some((file, if path.trim_matches('/').is_empty() { "/" } else { path.trim_end_matches('/') }))
 }
 
+/// A URL of a scheme that there is no store for is told which there are.
+fn with_schemes(url: &str, failure: Failure) -> Failure {
+    const KNOWN: [&str; 14] = ["file", "zip", "memory", "http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl"];
+    match url.split_once("://") {
+        Some((scheme, _)) if !KNOWN.contains(&scheme.to_ascii_lowercase().as_str()) => {
+            let shown = ["file", "zip", "http", "https", "s3", "gs", "az"];
+            failure.hint(match suggest::close(scheme, shown).first() {
+                Some(close) => format!("did you mean {close}://?"),
+                None => format!("a URL begins with one of {}", shown.map(|scheme| format!("{scheme}://")).join(", ")),
+            })
+        }
+        _ => failure,
+    }
+}
+
 fn not_there(url: &str) -> Failure {
     let failure = Failure::new(format!("{url} does not exist"));
     match suggest::for_path(url) {
@@ -271,6 +286,14 @@ mod tests {
         assert_eq!(archive("file:///a/b.zip/c/d/"), Some(("/a/b.zip", "/c/d")));
         assert_eq!(archive("a.zipper/b"), None);
         assert_eq!(archive("s3://bucket/a.zip"), None);
+    }
+
+    #[test]
+    fn wrong_schemes() {
+        let hint = |url: &str| format!("{:?}", with_schemes(url, Failure::new("x")));
+        assert!(hint("htp://x").contains("did you mean http://?"));
+        assert!(hint("ftp://x").contains("begins with one of file://, zip://, http://"));
+        assert!(!hint("s3://x").contains("one of") && !hint("a/b").contains("one of"));
     }
 
     #[test]
