@@ -50,6 +50,7 @@ FACTORS = {
         "bitround",
         "packbits",
         "astype",
+        "categorize",
         "cast_value",
         "scale_offset",
         "scale_offset+cast_value",
@@ -97,6 +98,7 @@ FILTER_TYPES = {
     "bitround": {"float16", "float32", "float64"},
     "packbits": {"bool"},
     "astype": {"float64", "float32", "int32", "int64", "uint16"},
+    "categorize": {"utf32"},
     "cast_value": {"int16", "int32", "int64", "uint8", "uint16", "float16", "float32", "float64"},
     "scale_offset": {"int8", "int16", "int32", "int64", "uint16", "uint64", "float32", "float64"},
     "scale_offset+cast_value": {"float32", "float64", "int32"},
@@ -106,8 +108,8 @@ FILTER_TYPES = {
     "zfpy-precision": {"float32", "float64", "int32", "int64"},
     "zfpy-rate": {"float32", "float64", "int32", "int64"},
 }
-LOSSY = {"fixedscaleoffset", "fixedscaleoffset-astype", "quantize", "bitround"}
-ARITHMETIC = {"delta", "delta-astype", "astype", "cast_value", "scale_offset", "scale_offset+cast_value"} | LOSSY
+LOSSY = {"fixedscaleoffset", "fixedscaleoffset-astype", "quantize", "bitround", "categorize"}
+ARITHMETIC = {"delta", "delta-astype", "astype", "cast_value", "scale_offset", "scale_offset+cast_value"} | LOSSY - {"categorize"}
 ZFPY = ["zfpy", "zfpy-accuracy", "zfpy-precision", "zfpy-rate"]
 # Array->bytes codecs, beneath which there are no elements any more.
 OPAQUE = {"pcodec", *ZFPY}
@@ -117,6 +119,7 @@ LOSSY_BY_CHUNK = set(ZFPY[1:])
 CHECKSUMS = {"crc32c", "fletcher32", "adler32", "crc32", "jenkins_lookup3"}
 SHARDED = {f for f in FACTORS["layout"] if "shard" in f}
 V3_ONLY_FILTERS = {"transpose", "transpose-cycle", "cast_value", "scale_offset", "scale_offset+cast_value"}
+V2_ONLY_FILTERS = {"categorize"}
 V2_ONLY_COMPRESSORS = {"blosc-autoshuffle"}
 V3_ONLY_COMPRESSORS = {"numcodecs-blosc", "numcodecs-zstd"}
 
@@ -152,7 +155,7 @@ def filter_takes_type(dtype, filter):
 
 @constraint("layout", "filter")
 def format_has_filter(layout, filter):
-    return not (layout.startswith("v2") and filter in V3_ONLY_FILTERS)
+    return filter not in (V3_ONLY_FILTERS if layout.startswith("v2") else V2_ONLY_FILTERS)
 
 
 @constraint("layout", "compressor")
@@ -286,6 +289,10 @@ def filter_configs(case, big):
         case "astype":
             narrow = {"float64": "<f4", "float32": "<f8", "int32": "<i2", "int64": "<f8", "uint16": "<u4"}
             return [{"id": "astype", "encode_dtype": code(narrow[case["dtype"]]), "decode_dtype": own}]
+        case "categorize":
+            # Words that some elements are, and every fill value.
+            labels = ["aaa", "\u00e9\u00e9\u00e9", "\U0001f980\U0001f980\U0001f980", "a", "\u6f22\U0001f980"]
+            return [{"id": "categorize", "labels": labels, "dtype": own, "astype": "|u1"}]
         case "pcodec":
             return [{"id": "pcodec", "level": 6, "mode_spec": "auto", "delta_spec": "auto", "paging_spec": "equal_pages_up_to", "delta_encoding_order": None, "equal_pages_up_to": 262144}]
         case "zfpy":
@@ -303,7 +310,7 @@ def filter_configs(case, big):
 def encoded_size(case):
     """The size of an element where the bytes->bytes codecs begin, or 1 where there are no elements any more."""
     d = DTYPES[case["dtype"]]
-    if d.variable or case["filter"] in OPAQUE | {"packbits"}:
+    if d.variable or case["filter"] in OPAQUE | {"packbits", "categorize"}:
         return 1
     match case["filter"]:
         case "delta-astype":
