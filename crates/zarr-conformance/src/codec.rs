@@ -44,7 +44,7 @@
 //! [`lossy`](CodecUnderTest::lossy_within), that it does its own [work](CodecUnderTest::counting). What it does not say is not asked for.
 //!
 //! Codecs on a device are held against a reference on the host: see [`device`]. Two implementations of one codec are held against each other:
-//! see [`pair`]. Chunks of every data type and shape come from [`representations`](crate::representations).
+//! see [`pair`]. What reference implementations encoded is decoded by `vectors` (feature `implementation`). Chunks of every data type and shape come from [`representations`](crate::representations).
 
 mod bad_input;
 mod batches;
@@ -57,6 +57,8 @@ mod fenced;
 mod mutants;
 pub mod pair;
 mod values;
+#[cfg(feature = "implementation")]
+pub mod vectors;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! Stored arrays and what must be read from them.
+//! Stored arrays and what must be read from them; encoded chunks and what must be decoded from them.
 //!
-//! The vectors lie in `vectors/` of this crate, each in a folder of its own; [`directory`] finds them and [`load`] reads them. `vectors/README.md` describes the
+//! The vectors lie in `vectors/` of this crate, each in a folder of its own; [`directory`] finds them, and [`load`] and [`load_chunks`] read them. `vectors/README.md` describes the
 //! form, which has a version of its own, [`FORMAT`], apart from that of this crate. Reference implementations made them, by the scripts beside them.
-//! [`crate::implementation`] has the laws.
+//! [`crate::implementation`] has the laws of stored arrays, [`crate::codec::vectors`] that of encoded chunks.
+
+mod chunks;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +13,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+
+pub use chunks::{ChunkVector, load_chunks};
 
 /// The version of the form of vectors that this crate reads: the first line of `vectors/VERSION`.
 pub const FORMAT: &str = "1";
@@ -140,10 +144,7 @@ pub fn directory() -> PathBuf {
 /// The first vector that is not in order: [`VectorError::Io`], [`VectorError::Syntax`] (unknown keys among it) or [`VectorError::Inconsistent`];
 /// [`VectorError::Version`] when the folder is of another version.
 pub fn load(directory: &Path) -> Result<Vec<Vector>, VectorError> {
-    let found = read_text(&directory.join("VERSION"))?;
-    if found.trim() != FORMAT {
-        return Err(VectorError::Version { path: directory.to_owned(), found: found.trim().to_owned() });
-    }
+    check_version(directory)?;
     let mut out = Vec::new();
     for family in folders(&directory.join("arrays"))? {
         for folder in folders(&family)? {
@@ -160,6 +161,14 @@ pub fn load(directory: &Path) -> Result<Vec<Vector>, VectorError> {
     Ok(out)
 }
 
+fn check_version(directory: &Path) -> Result<(), VectorError> {
+    let found = read_text(&directory.join("VERSION"))?;
+    if found.trim() != FORMAT {
+        return Err(VectorError::Version { path: directory.to_owned(), found: found.trim().to_owned() });
+    }
+    Ok(())
+}
+
 fn load_one(folder: &Path, id: &str) -> Result<Vector, VectorError> {
     let wrong = |problem: String| VectorError::Inconsistent { id: id.to_owned(), problem };
     if !id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-/".contains(&byte)) {
@@ -172,12 +181,7 @@ fn load_one(folder: &Path, id: &str) -> Result<Vector, VectorError> {
     }
     let path = folder.join("case.toml");
     let case: CaseFile = toml::from_str(&read_text(&path)?).map_err(|source| VectorError::Syntax { path, source })?;
-    let expected_path = folder.join("expected.raw");
-    let expected = match fs::read(&expected_path) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => return Err(VectorError::Io { path: expected_path, source }),
-    };
+    let expected = read_bytes(&folder.join("expected.raw"))?;
     let element = match &case.element {
         Some(ElementFile::Size(size)) if *size > 0 => Element::Size(*size),
         Some(ElementFile::Word(word)) if word == "variable" => Element::Variable,
@@ -276,6 +280,15 @@ pub(crate) fn part(elements: &[&[u8]], shape: &[u64], ranges: &[Range<u64>]) -> 
 
 fn read_text(path: &Path) -> Result<String, VectorError> {
     fs::read_to_string(path).map_err(|source| VectorError::Io { path: path.to_owned(), source })
+}
+
+/// `None` where there is no such file.
+fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, VectorError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(VectorError::Io { path: path.to_owned(), source }),
+    }
 }
 
 fn children(folder: &Path) -> Result<Vec<PathBuf>, VectorError> {

@@ -48,6 +48,8 @@ use super::WorkCounter;
 use crate::samples::{Sample, samples};
 use crate::suite::{Case, Subject, Suite};
 pub use divergence::Divergence;
+#[cfg(feature = "runner")]
+pub(crate) use laws::DIVERGENCES;
 
 /// One of the two implementations.
 #[derive(Clone)]

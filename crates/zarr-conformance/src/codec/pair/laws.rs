@@ -8,7 +8,7 @@ use crate::samples::Sample;
 use crate::suite::{Broken, Case, Trial, ensure};
 
 /// The law of known divergences.
-pub(super) const DIVERGENCES: &str = "pair/divergences";
+pub(crate) const DIVERGENCES: &str = "pair/divergences";
 
 pub(super) fn cases() -> Vec<Case<dyn PairSubject>> {
     const VERDICTS: &str = "pair/verdicts";

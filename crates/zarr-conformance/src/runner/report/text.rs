@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 
+use crate::codec::pair::DIVERGENCES;
 use crate::runner::results::{CaseResult, Results, SubjectResult, Summary, Verdict};
 use crate::runner::table::{CYAN, DIM, GREEN, RED, Table, YELLOW};
 
@@ -45,16 +46,15 @@ pub(crate) fn render(results: &Results) -> String {
         let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
         let _ = writeln!(text, "\n{YELLOW}skipped{YELLOW:#} {}{others}: {reason}", names.first().copied().unwrap_or_default());
     }
-    let mut unsupported: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for subject in &results.subjects {
-        for case in subject.cases.iter().filter(|case| case.outcome == Verdict::Unsupported) {
-            unsupported.entry((&case.message, &case.id)).or_default().push(&subject.name);
+        for case in subject.cases.iter().filter(|case| case.law == DIVERGENCES && case.outcome == Verdict::Unsupported) {
+            known.entry(&case.message).or_default().push(&subject.name);
         }
     }
-    for ((message, id), names) in unsupported {
+    for (message, names) in known {
         let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-        let name = names.first().copied().unwrap_or_default();
-        let _ = writeln!(text, "\n{YELLOW}unsupported{YELLOW:#} {id} on {name}{others}: {message}");
+        let _ = writeln!(text, "\n{YELLOW}declared{YELLOW:#} {}{others}: {message}", names.first().copied().unwrap_or_default());
     }
     for (subject, case) in results.failures().take(SHOWN) {
         failure(&mut text, results, subject, case);

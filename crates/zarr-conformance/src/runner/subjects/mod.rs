@@ -11,6 +11,7 @@ mod pairs;
 mod stores;
 mod trouble;
 mod types;
+mod vectors;
 
 use std::fmt::Display;
 
@@ -104,6 +105,7 @@ pub(crate) fn all(device: Device) -> Vec<Entry> {
     if !device.only_cuda() {
         entries.extend(codecs::entries());
         entries.extend(pairs::entries());
+        entries.extend(vectors::entries());
         entries.extend(kernels::on_host());
         entries.extend(devices::on_host());
         entries.extend(dlpack::on_host());
