@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import math
 import threading
 import time
@@ -87,6 +89,15 @@ def test_absent_chunks_edges_and_empty_arrays(store: Path, values: np.ndarray) -
     assert group["none"][:].shape == (0, 3)
     point = group["point"][()]
     assert point.shape == () and point == 1.5
+
+
+def test_url(store: Path, values: np.ndarray) -> None:
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=store)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        array = zarrgpu.open(f"http://127.0.0.1:{server.server_port}/plain")
+        assert np.array_equal(array[5:30, ::-2], values[5:30, ::-2])
+        server.shutdown()
 
 
 def test_array_protocol(store: Path, values: np.ndarray) -> None:

@@ -60,24 +60,6 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-impl Command {
-    /// The paths and URLs that the command works on.
-    pub(crate) fn urls(&self) -> Vec<&str> {
-        match self {
-            Self::Info(args) => vec![&args.path],
-            Self::Tree(args) => vec![&args.path],
-            Self::Cat(args) => vec![&args.path],
-            Self::Read(args) => vec![&args.path],
-            Self::Copy(args) => vec![&args.source, &args.destination],
-            Self::Validate(args) => vec![&args.path],
-            Self::Create(args) => vec![&args.path],
-            Self::View(args) => vec![&args.path],
-            Self::Bench(args) => vec![&args.path],
-            Self::Devices(_) | Self::Completions(_) => Vec::new(),
-        }
-    }
-}
-
 fn parse_setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

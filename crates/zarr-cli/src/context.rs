@@ -1,4 +1,4 @@
-//! What every command needs: threads, a runtime for stores behind a network, and opened nodes.
+//! What every command needs: threads, and opened nodes.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,10 +41,7 @@ pub(crate) struct Destination {
 }
 
 impl Context {
-    pub(crate) fn new(global: &Global, urls: &[&str]) -> Result<Self> {
-        if urls.iter().any(|url| is_remote(url)) {
-            enter_runtime()?;
-        }
+    pub(crate) fn new(global: &Global) -> Result<Self> {
         let threads = global.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
         Ok(Self { quiet: global.quiet, json: global.json, threads, settings: global.settings.clone(), pool: pool(threads)? })
     }
@@ -67,12 +64,10 @@ impl Context {
     /// Does something for each item, several at a time, each on a thread of its own that may wait for stores. Results are in the order of the items.
     pub(crate) fn each<T: Sync, R: Send>(&self, at_a_time: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         let next = AtomicUsize::new(0);
-        let runtime = tokio::runtime::Handle::try_current().ok();
         let results = Mutex::new(Vec::with_capacity(items.len()));
         std::thread::scope(|scope| {
             for _ in 0..at_a_time.clamp(1, items.len().max(1)) {
                 scope.spawn(|| {
-                    let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(item) = items.get(index) else { break };
@@ -202,29 +197,8 @@ impl Destination {
     }
 }
 
-/// A pool whose threads may call stores that need the runtime.
 pub(crate) fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
-    let runtime = tokio::runtime::Handle::try_current().ok();
-    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("zarr-{index}")).start_handler(move |_| {
-        if let Some(runtime) = &runtime {
-            enter(runtime);
-        }
-    });
-    Ok(Arc::new(pool.build()?))
-}
-
-/// Enters the runtime on this thread for as long as it lives.
-fn enter(runtime: &tokio::runtime::Handle) {
-    let runtime: &'static tokio::runtime::Handle = Box::leak(Box::new(runtime.clone()));
-    std::mem::forget(runtime.enter());
-}
-
-/// Starts the runtime that serves sockets and timers, until the process ends.
-fn enter_runtime() -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("zarr-io").enable_all().build()?;
-    enter(runtime.handle());
-    std::mem::forget(runtime);
-    Ok(())
+    Ok(Arc::new(ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("zarr-{index}")).build()?))
 }
 
 pub(crate) fn is_remote(url: &str) -> bool {

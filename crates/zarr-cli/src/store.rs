@@ -3,18 +3,13 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use zarr::store_api::{AnyStore, ByteRange, Listing, StoreError, StoreErrorKind, StoreKey, StorePrefix};
+use zarr::store_api::{AnyStore, ByteRange, Listing, StoreError, StoreKey, StorePrefix};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Waits for an async store. Every thread that comes here has entered the runtime: see [`crate::context`].
-pub(crate) fn wait<T, E: From<StoreError>>(future: impl Future<Output = std::result::Result<T, E>>) -> std::result::Result<T, E> {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => runtime.block_on(future),
-        Err(error) => {
-            Err(StoreError::new(StoreErrorKind::Unsupported, "the store needs a runtime, and none was started").with_source(error).into())
-        }
-    }
+/// Waits for an async store.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    pollster::block_on(future)
 }
 
 macro_rules! call {

@@ -9,7 +9,7 @@
 //!
 //! `memory`, `filesystem` and `zip` are on by default. `s3`, `gcs`, `azure` and `http` bring a
 //! network client each and teach [`open_url`] their schemes. `tokio` brings the adapters
-//! `AsyncToBlocking` and `BlockingToAsync`; `test-util` brings `FaultyStore`, which fails on
+//! `AsyncToBlocking` and `BlockingToAsync`, and `OnRuntime`; `test-util` brings `FaultyStore`, which fails on
 //! purpose.
 //!
 //! The wrappers [`ReadOnly`], [`Prefix`] and [`Metrics`] stand over any store, blocking or async.
@@ -47,6 +47,8 @@ mod memory;
 #[cfg(feature = "object-store")]
 mod object;
 mod open;
+#[cfg(feature = "tokio")]
+mod runtime;
 #[cfg(feature = "test-util")]
 mod testing;
 mod wrap;
@@ -62,6 +64,8 @@ pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
 pub use object::ObjectStoreAdapter;
 pub use open::{Access, OpenOptions, open_url};
+#[cfg(feature = "tokio")]
+pub use runtime::OnRuntime;
 #[cfg(feature = "test-util")]
 pub use testing::{Fault, FaultyStore, When};
 pub use wrap::{MethodCount, Metrics, MetricsHandle, MetricsSnapshot, Prefix, ReadOnly, StoreMethod};

@@ -145,6 +145,29 @@ fn laws(ranges: Ranges) {
 }
 
 #[test]
+fn no_runtime_is_needed() {
+    let server = Server::with(&[(key("a"), "value".into())], Ranges::Given);
+    let AnyStore::Async(store) = server.open() else { panic!("blocking") };
+    let value = futures::executor::block_on(store.get(&key("a"), ByteRange::Suffix(2)));
+    assert_eq!(value.unwrap().as_deref(), Some(&b"ue"[..]));
+    // Requests are repeated after a while, which takes a timer.
+    let broken = Server::with(&[], Ranges::Broken);
+    let AnyStore::Async(store) = broken.open() else { panic!("blocking") };
+    thread::spawn(move || futures::executor::block_on(store.get(&key("a"), ByteRange::All)));
+    let start = std::time::Instant::now();
+    while broken.requests.load(Ordering::Relaxed) < 2 {
+        assert!(start.elapsed().as_secs() < 20, "the request was not repeated");
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn laws_without_a_runtime() {
+    let open = |values: &[(StoreKey, Bytes)]| Server::with(values, Ranges::Given).open();
+    assert_conforms(StoreUnderTest::filled("a server, and no runtime", open).not_listable());
+}
+
+#[test]
 fn laws_with_ranges() {
     laws(Ranges::Given);
 }

@@ -56,7 +56,7 @@ pub fn options() -> Options {
 }
 
 /// Opens the array or group at a URL or path, to read: `data.zarr/temperature`, `file:///..`, `archive.zip/node`, `s3://bucket/prefix`, `https://..`.
-/// See [`open_url`] for the forms and the features that they need, and for the runtime that remote stores need.
+/// See [`open_url`] for the forms and the features that they need.
 ///
 /// # Errors
 /// [`ArrayError::NotFound`] when there is no node; [`ArrayError::Store`] when the store cannot be opened; [`ArrayError::Metadata`] and

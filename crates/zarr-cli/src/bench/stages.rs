@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn every_stage_on_a_device_takes_its_time() {
         let global = Global { quiet: true, json: false, threads: None, settings: Vec::new() };
-        let context = Context::new(&global, &[]).unwrap_or_else(|failure| panic!("{}", failure.line()));
+        let context = Context::new(&global).unwrap_or_else(|failure| panic!("{}", failure.line()));
         let toy = OpaqueDevice::new(0);
         let mut options = context.options().with_policy(Policy::Prefer(zarr::buffer_api::Device::id(&*toy)));
         options.registry = options.registry.with(toy.provider());

@@ -20,7 +20,7 @@ use crate::error::Result;
 
 /// Runs what was asked for. The exit status is that of the command, where it has one besides failing.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
-    let context = Context::new(&cli.global, &cli.command.urls())?;
+    let context = Context::new(&cli.global)?;
     let done = match cli.command {
         Command::Info(args) => info::run(&args, &context),
         Command::Tree(args) => tree::run(&args, &context),

@@ -176,7 +176,7 @@ fn errors_say_what_to_do() {
     check(
         &["info", "ftp://example.org/x"],
         1,
-        "error: cannot open ftp://example.org/x\n  because: bad parameter: `ftp` is not a scheme that stores are known by\n",
+        "error: cannot open ftp://example.org/x\n  because: bad parameter: `ftp` is not a scheme that stores are known by\nhint: a URL begins with one of file://, zip://, http://, https://, s3://, gs://, az://\n",
     );
 }
 

@@ -41,7 +41,7 @@ const GAP: u64 = 16 << 10;
 ///   when the last one is there. If the future of such a write is dropped, parts may be left
 ///   behind, unseen, until the bucket's rules remove them.
 /// * Futures must be polled within the tokio runtime that the network clients of `object_store`
-///   need.
+///   need; `OnRuntime` brings one.
 ///
 /// ```
 /// # #[cfg(feature = "tokio")] {

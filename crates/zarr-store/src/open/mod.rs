@@ -70,8 +70,8 @@ impl OpenOptions {
 /// credentials fetched from the metadata service of the machine. (The files of the AWS command
 /// line tool are not read.) The region of a bucket, if not the default, must be named.
 ///
-/// Their clients are async, and panic where there is no tokio runtime: whoever calls a blocking method of an array does so inside of one
-/// (`Runtime::enter`). Zip archives bring their own.
+/// Their clients are async. They use the tokio runtime in which they are called, and a shared one elsewhere (`OnRuntime`), so blocking calls of an array need
+/// none.
 ///
 /// # Errors
 ///

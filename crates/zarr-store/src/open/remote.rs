@@ -8,7 +8,7 @@ use url::Url;
 use zarr_store_api::{AnyStore, AsyncStore, StoreError, StoreErrorKind};
 
 use super::{OpenOptions, is_archive};
-use crate::ObjectStoreAdapter;
+use crate::{ObjectStoreAdapter, OnRuntime};
 
 /// What a URL names: the scheme and host (or bucket), and the path below.
 fn parse(url: &str) -> Result<(Url, Path), StoreError> {
@@ -65,7 +65,7 @@ fn finish(
     let name = url.trim_end_matches('/');
     if !is_archive(path.as_ref()) {
         let store = adjust(ObjectStoreAdapter::new(store, name).with_prefix(path));
-        return Ok(store.into());
+        return Ok(OnRuntime::new(store)?.into());
     }
     let file = path.filename().unwrap_or_default().to_owned();
     let above = path.parent().unwrap_or_default();

@@ -1,0 +1,173 @@
+//! A tokio runtime for async stores, where the caller brings none.
+
+#![deny(clippy::missing_trait_methods)]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use zarr_store_api::{
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
+    DeviceId, Listing, Queue, Store, StoreError, StoreKey, StorePrefix, async_trait,
+};
+
+use crate::wrap::{not_listable, not_writable};
+
+/// An async store that may be used anywhere, though its client needs a tokio runtime.
+///
+/// Futures that are polled inside of a runtime use that one. Elsewhere - in blocking calls of an array, on threads of a pool, under another executor - sockets
+/// and timers are served by a runtime that all such stores of the process share: two threads, started by the first store, which last as long as the process.
+///
+/// ```
+/// # #[cfg(feature = "object-store")] {
+/// use std::sync::Arc;
+/// use object_store::memory::InMemory;
+/// use zarr_store::{ObjectStoreAdapter, OnRuntime};
+/// use zarr_store_api::{AsyncReadableStore, ByteRange, StoreKey};
+///
+/// let store = OnRuntime::new(ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://"))?;
+/// let value = futures::executor::block_on(store.get(&StoreKey::new("a")?, ByteRange::All))?;
+/// assert!(value.is_none());
+/// # }
+/// # Ok::<(), zarr_store_api::StoreError>(())
+/// ```
+#[derive(Debug)]
+pub struct OnRuntime<S> {
+    inner: S,
+    runtime: &'static Runtime,
+}
+
+/// The runtime that all share. It is never dropped: stores may be kept in statics.
+fn shared() -> Result<&'static Runtime, StoreError> {
+    static SHARED: Mutex<Option<&'static Runtime>> = Mutex::new(None);
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = *shared {
+        return Ok(runtime);
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("zarr-store").enable_all().build();
+    let runtime = runtime.map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?;
+    Ok(shared.insert(Box::leak(Box::new(runtime))))
+}
+
+impl<S: AsyncStore> OnRuntime<S> {
+    /// Takes a store.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system gives when the threads are started.
+    pub fn new(store: S) -> Result<Self, StoreError> {
+        Ok(Self { inner: store, runtime: shared()? })
+    }
+
+    /// Polls a future inside of a runtime.
+    async fn serve<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            let _inside = Handle::try_current().is_err().then(|| self.runtime.enter());
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+
+    fn writable(&self) -> Result<&dyn AsyncWritableStore, StoreError> {
+        self.inner.as_writable().ok_or_else(|| not_writable(&self.inner.name()))
+    }
+
+    fn listable(&self) -> Result<&dyn AsyncListableStore, StoreError> {
+        self.inner.as_listable().ok_or_else(|| not_listable(&self.inner.name()))
+    }
+}
+
+#[async_trait]
+impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
+    async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.serve(self.inner.get(key, range)).await
+    }
+
+    async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.serve(self.inner.size(key)).await
+    }
+
+    async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        self.serve(self.inner.get_ranges(key, ranges)).await
+    }
+
+    async fn get_into(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: Box<dyn Destination>,
+    ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
+        self.serve(self.inner.get_into(key, range, dst)).await
+    }
+
+    async fn get_into_buffer(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        dst: &Buffer,
+        device: &Arc<dyn Device>,
+        queue: &Arc<dyn Queue>,
+    ) -> Result<Option<usize>, StoreError> {
+        self.serve(self.inner.get_into_buffer(key, range, dst, device, queue)).await
+    }
+
+    fn reads_to_device(&self, device: DeviceId) -> bool {
+        self.inner.reads_to_device(device)
+    }
+}
+
+#[async_trait]
+impl<S: AsyncStore> AsyncWritableStore for OnRuntime<S> {
+    async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        self.serve(self.writable()?.set(key, value)).await
+    }
+
+    async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
+        self.serve(self.writable()?.set_vectored(key, parts)).await
+    }
+
+    async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.serve(self.writable()?.erase(key)).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        self.serve(self.writable()?.erase_prefix(prefix)).await
+    }
+}
+
+#[async_trait]
+impl<S: AsyncStore> AsyncListableStore for OnRuntime<S> {
+    async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        self.serve(self.listable()?.list(prefix)).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        self.serve(self.listable()?.list_dir(prefix)).await
+    }
+}
+
+impl<S: AsyncStore> AsyncStore for OnRuntime<S> {
+    fn as_writable(&self) -> Option<&dyn AsyncWritableStore> {
+        self.inner.as_writable().map(|_| self as _)
+    }
+
+    fn as_listable(&self) -> Option<&dyn AsyncListableStore> {
+        self.inner.as_listable().map(|_| self as _)
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn native_blocking(&self) -> Option<Arc<dyn Store>> {
+        self.inner.native_blocking()
+    }
+}
+
+impl<S: AsyncStore> From<OnRuntime<S>> for AnyStore {
+    fn from(store: OnRuntime<S>) -> Self {
+        AnyStore::asynchronous(store)
+    }
+}
