@@ -6,7 +6,12 @@ mod dlpack;
 mod idle;
 mod stores;
 
+use std::sync::Arc;
+
+use zarr_buffer_api::Device;
 use zarr_conformance::assert_conforms;
+use zarr_conformance::dlpack::{exports_on, imports_on};
+use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions};
 
 use devices::{copies, hazards, memory, over_the_host, queues};
 use dlpack::Memory;
@@ -64,6 +69,17 @@ fn the_right_producer_and_the_right_consumer_conform() {
     for memory in [Memory::Host, Memory::Opaque] {
         assert_conforms(dlpack::producers::producer(memory, |_| {}));
         assert_conforms(dlpack::consumers::consumer(memory, |_| {}));
+    }
+}
+
+/// The device itself looks for races, for reads of bytes never written, and for memory freed in use: also where memory comes back imported.
+#[test]
+fn tensors_are_no_misuse_of_their_device() {
+    for schedule in [Schedule::Soon, Schedule::Delayed { seed: 1 }, Schedule::WhenWaitedFor] {
+        let device = OpaqueDevice::with_options(4, ToyOptions { schedule, ..ToyOptions::default() });
+        assert_conforms(exports_on(Arc::clone(&device) as Arc<dyn Device>).unwrap());
+        assert_conforms(imports_on(Arc::clone(&device) as Arc<dyn Device>).unwrap());
+        device.assert_clean();
     }
 }
 
