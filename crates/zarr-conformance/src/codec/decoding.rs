@@ -1,6 +1,7 @@
 use zarr_codec_api::{CodecError, DecodeSlot, Representation, Scratch, Target, VariableData};
 
 use super::bound::{Chunk, Codec, chunks};
+use super::mutants::Kind;
 use super::{CodecCase, CodecSubject, case};
 use crate::Sample;
 use crate::suite::{Broken, Trial, ensure};
@@ -10,6 +11,7 @@ pub(super) fn cases() -> Vec<CodecCase> {
         case("decode/exact", "a destination is written to its ends and no further, at any alignment of either side", exact),
         case("decode/other-size", "bytes that decode to another size than the destination's are refused", other_size),
         case("decode/limit", "what grows stays within its limit, and is refused beyond it", limit),
+        case("decode/blocks", "blocks decode, each on its own and in any order, to parts of the whole, and to no other length", blocks),
         case("decode/reads-past", "what lies behind the encoded bytes, and before them, makes no difference", reads_past),
     ]
 }
@@ -98,6 +100,50 @@ fn limit(subject: &dyn CodecSubject, _: &Trial) -> Result<(), Broken> {
             ensure!(status.is_err() || grown <= limit, "sample {index} grew to {grown} bytes, past the limit of {limit}");
             ensure!(capacity <= 2 * limit + WORK_SPACE, "sample {index} took room for {capacity} bytes under a limit of {limit}");
             ensure!(status.is_ok() == (len <= limit), "sample {index}, of {len} bytes under a limit of {limit}: {status:?}");
+        }
+    }
+    Ok(())
+}
+
+fn blocks(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
+    let codec = Codec::of(subject)?;
+    let chunks = chunks(subject, &codec)?;
+    for (index, Chunk { encoded, decoded, .. }) in chunks.iter().enumerate() {
+        let Sample::Bytes(bytes) = decoded else { continue };
+        let Some(blocks) = codec.decoder.blocks(encoded) else { continue };
+        let block_len = blocks.block_len();
+        ensure!(block_len > 0, "blocks of sample {index} are of no bytes");
+        let parts: Vec<&[u8]> = bytes.chunks(block_len).collect();
+        for (number, part) in parts.iter().enumerate().rev().chain(parts.iter().enumerate()) {
+            let mut memory = vec![CANARY_BYTE; CANARY + number + part.len() + CANARY];
+            let range = CANARY + number..CANARY + number + part.len();
+            let status = blocks.decode(number, &mut memory[range.clone()]);
+            status.map_err(|error| Broken::Failed(format!("block {number} of sample {index}: {error}")))?;
+            ensure!(memory[range.clone()] == **part, "block {number} of sample {index} is not that part of the whole");
+            memory[range].fill(CANARY_BYTE);
+            ensure!(memory.iter().all(|&byte| byte == CANARY_BYTE), "block {number} of sample {index} wrote outside of its destination");
+            for other in [part.len() - 1, part.len() + 1] {
+                let accepted = blocks.decode(number, &mut vec![0; other]).is_ok();
+                ensure!(!accepted, "block {number} of sample {index}, of {} bytes, was accepted for {other}", part.len());
+            }
+        }
+        ensure!(blocks.decode(parts.len(), &mut vec![0; block_len]).is_err(), "a block behind the last of sample {index} was accepted");
+    }
+    // A part of a bad chunk may be good. But where every part is, the whole is.
+    let Some(len) = codec.exact else { return Ok(()) };
+    let encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
+    for mutant in Kind::ALL.iter().flat_map(|kind| kind.of(&encoded, trial, subject.many())) {
+        trial.input(&mutant.bytes);
+        let Some(blocks) = codec.decoder.blocks(&mutant.bytes) else { continue };
+        let mut parts = vec![0; len];
+        let good = parts.chunks_mut(blocks.block_len().max(1)).enumerate().all(|(number, part)| blocks.decode(number, part).is_ok());
+        if good {
+            let whole = codec.decode(&mutant.bytes).ok();
+            ensure!(
+                whole == Some(Sample::Bytes(parts)),
+                "all blocks of {} are good, and the whole is not, or is something else",
+                mutant.what
+            );
         }
     }
     Ok(())

@@ -26,6 +26,9 @@ enum Fault {
     UsesDirtyScratch,
     SaysVerbatim,
     WrongView,
+    SecondBlockIsTheFirst,
+    BlocksTakeAnyLength,
+    BlocksAcceptWhatTheWholeDoesNot,
     // Of the provider:
     TakesUnknownCodecs,
     FailsOnUnknownCodecs,
@@ -116,6 +119,35 @@ impl HostSegment for WrongSegment {
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {
         if self.fault == Fault::WrongView { Some(Ok(encoded)) } else { self.inner.view(encoded) }
     }
+    fn blocks<'a>(&self, encoded: &'a [u8]) -> Option<Box<dyn zarr_codec_api::Blocks + 'a>> {
+        let body = if self.fault == Fault::BlocksAcceptWhatTheWholeDoesNot {
+            encoded.get(5..105)
+        } else {
+            encoded.strip_prefix(&[0, 100, 0, 0, 0]).filter(|body| body.len() == 100)
+        };
+        Some(Box::new(Blocks { fault: self.fault, decoded: body?.iter().map(|byte| !byte).collect() }))
+    }
+}
+
+/// A chunk of "framed" in blocks of 40 bytes.
+struct Blocks {
+    fault: Fault,
+    decoded: Vec<u8>,
+}
+
+impl zarr_codec_api::Blocks for Blocks {
+    fn block_len(&self) -> usize {
+        40
+    }
+    fn decode(&self, index: usize, decoded: &mut [u8]) -> Result<(), CodecError> {
+        let index = if self.fault == Fault::SecondBlockIsTheFirst && index == 1 { 0 } else { index };
+        let block = self.decoded.chunks(40).nth(index).ok_or_else(|| CodecError::format("framed", "no such block"))?;
+        if block.len() != decoded.len() && self.fault != Fault::BlocksTakeAnyLength {
+            return Err(CodecError::size("framed", decoded.len(), block.len()));
+        }
+        decoded.iter_mut().zip(block).for_each(|(to, from)| *to = *from);
+        Ok(())
+    }
 }
 
 fn reborrow<'a>(target: &'a mut Target<'_>) -> Target<'a> {
@@ -189,5 +221,8 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         alone(Fault::UsesDirtyScratch, "codec/batch/dirty-scratch"),
         alone(Fault::WrongView, "codec/verbatim"),
         alone(Fault::SaysVerbatim, "codec/verbatim"),
+        alone(Fault::SecondBlockIsTheFirst, "codec/decode/blocks"),
+        alone(Fault::BlocksTakeAnyLength, "codec/decode/blocks"),
+        alone(Fault::BlocksAcceptWhatTheWholeDoesNot, "codec/decode/blocks"),
     ]
 }

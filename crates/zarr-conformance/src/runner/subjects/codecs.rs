@@ -185,6 +185,7 @@ const LINES: &[Line] = &[
     line("blosc", "zstd-bitshuffle", r#"{"cname":"zstd","clevel":1,"shuffle":"bitshuffle","typesize":{size},"blocksize":0}"#, Bytes, SIZES),
     line("blosc", "blosclz-shuffle", r#"{"cname":"blosclz","clevel":9,"shuffle":"shuffle","typesize":{size},"blocksize":0}"#, Bytes, SIZES),
     line("blosc", "zlib-blocks", r#"{"cname":"zlib","clevel":1,"shuffle":"shuffle","typesize":{size},"blocksize":256}"#, Bytes, SIZES),
+    line("blosc", "lz4-blocks", r#"{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":{size},"blocksize":1024}"#, Bytes, SIZES),
     line("blosc", "snappy-noshuffle", r#"{"cname":"snappy","clevel":1,"shuffle":"noshuffle","blocksize":0}"#, Bytes, SIZES),
     line("numcodecs.blosc", "defaults", "{}", Bytes, SIZES),
     line("conditional", "zstd", r#"{"codecs":[{"name":"zstd","configuration":{"level":1,"checksum":false}}]}"#, Bytes, SIZES),
