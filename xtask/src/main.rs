@@ -21,7 +21,8 @@ const USAGE: &str = "usage: cargo xtask <task>
 
 tasks:
   check-deps                    check which crate depends on what
-  bench-peers [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--record] [--runs FILE]
+  bench-peers [--pairs N] [--variants A,B] [--modes A,B] [--quick] [--small] [--verify] [--record]
+              [--runs FILE] [--seconds S] | --bundle FOLDER
                                 measure reading and writing beside zarrs and tensorstore
   api [--check]                 list the public items of the contract crates in ci/api, or compare
   conformance-peers [--environment] [--record]
