@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     tests.args(["--package", "zarr-codecs-cuda-host"]).args(filter);
     step(&mut tests)?;
     let mut all = sanitized("run");
-    all.args(["--package", "zarr-gpu", "--no-default-features", "--", "test", "--host"]).args(filter);
+    all.args(["--package", "zarr-gpu", "--no-default-features", "--", "test", "--host", "--test-threads", "2"]).args(filter);
     step(&mut all)?;
     if filter.is_none() {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
