@@ -173,13 +173,22 @@ fn batch_sizes(subject: &Subject) -> TestResult {
     for &count in sizes {
         // Inner chunks in shards start anywhere.
         let fixed = r#"{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":3,"scale":8,"dtype":"<f4","astype":"<i2"}}"#;
-        let chains =
-            [format!("{LITTLE},{ZSTD}"), format!("{fixed},{BIG},{},{CRC}", shuffle(2)), format!("{LITTLE},{},{ZSTD},{CRC}", shuffle(4))];
-        let shards = [None, Some(count.div_ceil(3) * 77)];
+        let offset = r#"{"name":"scale_offset","configuration":{"offset":2,"scale":4}}"#;
+        let cast = r#"{"name":"cast_value","configuration":{"data_type":"float64","rounding":"nearest-even","out_of_range":"clamp"}}"#;
+        let round = r#"{"name":"bitround","configuration":{"keepbits":9}}"#;
+        let chains = [
+            format!("{LITTLE},{ZSTD}"),
+            format!("{fixed},{BIG},{},{CRC}", shuffle(2)),
+            format!("{LITTLE},{},{ZSTD},{CRC}", shuffle(4)),
+            format!("{offset},{},{cast},{BIG},{ZSTD}", transpose("[1,0]")),
+            format!("{round},{LITTLE},{}", shuffle(4)),
+        ];
+        let shards = [None, Some(count.div_ceil(3) * 7)];
         for (shards, chain) in shards.into_iter().flat_map(|shards| chains.iter().map(move |chain| (shards, chain))) {
-            let mut builder = ArrayBuilder::new([count * 77 - 5], DataType::Float32).chunks([77]).codecs(codecs(&format!("[{chain}]"))?);
+            let mut builder =
+                ArrayBuilder::new([count * 7 - 5, 11], DataType::Float32).chunks([7, 11]).codecs(codecs(&format!("[{chain}]"))?);
             if let Some(shards) = shards {
-                builder = builder.shards([shards]);
+                builder = builder.shards([shards, 11]);
             }
             let array = filled(&builder, &reference_options(), count)?;
             agree(&array, &Selection::all(), subject, &target(subject)?)?;
