@@ -137,6 +137,11 @@ impl CudaDevice {
         Ok(Arc::new(CudaQueue::new(self.clone(), Arc::new(stream))))
     }
 
+    /// The legacy default stream as a queue: it waits for all streams that do not opt out, and they for it.
+    pub fn default_queue(&self) -> Arc<CudaQueue> {
+        CudaQueue::legacy_default(self)
+    }
+
     /// The handle of the primary context (`CUcontext`), for calls of the driver by others. Lives as long as the device.
     pub fn context(&self) -> *mut c_void {
         self.shared.context.raw().cast()

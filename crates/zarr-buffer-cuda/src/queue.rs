@@ -52,6 +52,12 @@ impl CudaQueue {
         Ok(Arc::new(Self { thread, ..Self::new(device.clone(), Arc::new(borrowed)) }))
     }
 
+    pub(crate) fn legacy_default(device: &CudaDevice) -> Arc<Self> {
+        // SAFETY: this stream lives as long as the context.
+        let stream = unsafe { Stream::borrowed(&device.shared().context, Self::LEGACY_DEFAULT.cast()) };
+        Arc::new(Self::new(device.clone(), Arc::new(stream)))
+    }
+
     /// The stream's handle (`CUstream`), for calls of the driver by others. What they enqueue is in order with the queue's work, and noted on no
     /// buffer unless it is done within [`zarr_buffer_api::enqueue`].
     pub fn stream(&self) -> *mut c_void {

@@ -28,11 +28,10 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
         let subject = subject.clone();
         tests.push(Test::new(format!("arrays::layout::{name}"), move || layout(&subject, chunks, &chain)));
     }
-    let all: [(&str, OnSubject); 10] = [
+    let all: [(&str, OnSubject); 9] = [
         ("data-types", every_data_type),
         ("rectilinear", rectilinear),
         ("missing-chunks", missing_chunks),
-        ("batch-sizes", batch_sizes),
         ("two-queues", two_queues),
         ("async", asynchronous),
         ("read-set", read_set),
@@ -163,36 +162,6 @@ fn missing_chunks(subject: &Subject) -> TestResult {
         array.write(&Selection::parse("3:6, 2:13, 5:25", 3)?, &elements(&DataType::Int16, 3 * 11 * 20, 1))?;
         agree(&array, &Selection::all(), subject, &target(subject)?)?;
         agree(&array, &Selection::parse("::3, ::-1, 1", 3)?, subject, &target(subject)?)?;
-    }
-    Ok(())
-}
-
-/// From one chunk to ten thousand in a batch, of whole shards, at any alignment.
-fn batch_sizes(subject: &Subject) -> TestResult {
-    let sizes: &[u64] = if subject.small { &[1, 2, 33, 300] } else { &[1, 2, 31, 32, 33, 1000, 10_000] };
-    for &count in sizes {
-        // Inner chunks in shards start anywhere.
-        let fixed = r#"{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":3,"scale":8,"dtype":"<f4","astype":"<i2"}}"#;
-        let offset = r#"{"name":"scale_offset","configuration":{"offset":2,"scale":4}}"#;
-        let cast = r#"{"name":"cast_value","configuration":{"data_type":"float64","rounding":"nearest-even","out_of_range":"clamp"}}"#;
-        let round = r#"{"name":"bitround","configuration":{"keepbits":9}}"#;
-        let chains = [
-            format!("{LITTLE},{ZSTD}"),
-            format!("{fixed},{BIG},{},{CRC}", shuffle(2)),
-            format!("{LITTLE},{},{ZSTD},{CRC}", shuffle(4)),
-            format!("{offset},{},{cast},{BIG},{ZSTD}", transpose("[1,0]")),
-            format!("{round},{LITTLE},{}", shuffle(4)),
-        ];
-        let shards = [None, Some(count.div_ceil(3) * 7)];
-        for (shards, chain) in shards.into_iter().flat_map(|shards| chains.iter().map(move |chain| (shards, chain))) {
-            let mut builder =
-                ArrayBuilder::new([count * 7 - 5, 11], DataType::Float32).chunks([7, 11]).codecs(codecs(&format!("[{chain}]"))?);
-            if let Some(shards) = shards {
-                builder = builder.shards([shards, 11]);
-            }
-            let array = filled(&builder, &reference_options(), count)?;
-            agree(&array, &Selection::all(), subject, &target(subject)?)?;
-        }
     }
     Ok(())
 }
@@ -357,11 +326,11 @@ fn grid(chunks: [u64; 3]) -> Vec<[u64; 3]> {
     (0..planes * rows * columns).map(|index| [index / columns / rows, index / columns % rows, index % columns]).collect()
 }
 
-fn target(subject: &Subject) -> Result<DeviceTarget> {
+pub(super) fn target(subject: &Subject) -> Result<DeviceTarget> {
     Ok(DeviceTarget::new(Arc::clone(&subject.device))?)
 }
 
-fn reference_options() -> Options {
+pub(super) fn reference_options() -> Options {
     Options::new(reference())
 }
 
@@ -383,7 +352,7 @@ fn agree(array: &Array, selection: &Selection, subject: &Subject, target: &Devic
     same(&download(&tensor, target)?, on_cpu.as_bytes().unwrap_or_default(), &format!("{}, {selection:?}", array.data_type()))
 }
 
-fn same(found: &[u8], expected: &[u8], what: &str) -> TestResult {
+pub(super) fn same(found: &[u8], expected: &[u8], what: &str) -> TestResult {
     if found.len() != expected.len() {
         return Err(format!("{what}: {} bytes and not {}", found.len(), expected.len()).into());
     }
@@ -393,7 +362,7 @@ fn same(found: &[u8], expected: &[u8], what: &str) -> TestResult {
     }
 }
 
-fn download(tensor: &Tensor, target: &DeviceTarget) -> Result<Vec<u8>> {
+pub(super) fn download(tensor: &Tensor, target: &DeviceTarget) -> Result<Vec<u8>> {
     let staging = target.device.allocate_staging(tensor.buffer.len())?;
     target.queue.copy(&tensor.buffer, &staging)?;
     staging.wait()?;

@@ -6,36 +6,14 @@ use zarr_codec_api::{ArrayRepresentation, CodecProvider as _, Direction};
 use zarr_conformance::codec::device::{DeviceCodecSubject as _, DeviceCodecUnderTest, cases};
 use zarr_meta::{DataType, FillValue};
 
-use super::data::{BIG, CHECKED, CRC, FAST, LITTLE, ZSTD, codecs, data_types, reference, shuffle, transpose};
+use super::data::{BIG, CRC, LITTLE, ZSTD, chains, codecs, data_types, reference, shuffle, stands_for_its_size, transpose};
 use super::{Subject, Test, TestResult, outcome};
 
 /// Every chain, for the data types that it takes. Those that the provider does not take as one segment are listed as ignored: the CPU does part of them.
 pub(super) fn tests(subject: &Subject) -> Vec<Test> {
     let mut tests = Vec::new();
     for data_type in data_types() {
-        let size = data_type.fixed_size().unwrap_or(1);
-        let mut chains = vec![
-            ("bytes", LITTLE.to_owned()),
-            ("bytes-big", BIG.to_owned()),
-            ("crc32c", format!("{LITTLE},{CRC}")),
-            ("zstd", format!("{LITTLE},{ZSTD}")),
-            ("zstd-checksum", format!("{LITTLE},{CHECKED}")),
-            ("zstd-fast", format!("{LITTLE},{FAST}")),
-            ("zstd-big", format!("{BIG},{ZSTD}")),
-            ("zstd-crc32c", format!("{LITTLE},{ZSTD},{CRC}")),
-            ("shuffle-zstd", format!("{LITTLE},{},{ZSTD}", shuffle(size))),
-            ("shuffle-crc32c", format!("{LITTLE},{},{CRC}", shuffle(size))),
-            ("transpose-zstd", format!("{},{LITTLE},{ZSTD}", transpose("[2,0,1]"))),
-            ("transpose-big", format!("{},{BIG}", transpose("[1,0,2]"))),
-            ("crc32c-zstd", format!("{LITTLE},{CRC},{ZSTD}")),
-            ("shuffle", format!("{LITTLE},{}", shuffle(size))),
-            ("shuffle-other", format!("{BIG},{},{CRC},{ZSTD},{CRC}", shuffle(if size == 3 { 11 } else { 5 }))),
-            ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
-        ];
-        if size == 1 {
-            // Byte order and planes mean nothing to single bytes.
-            chains.retain(|(name, _)| ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other"].contains(name));
-        }
+        let mut chains = chains(&data_type);
         if matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64) {
             let bitround = r#"{"name":"numcodecs.bitround","configuration":{"keepbits":5}}"#;
             chains.push(("bitround-zstd", format!("{bitround},{LITTLE},{ZSTD}")));
@@ -91,8 +69,7 @@ fn of_chain(subject: &Subject, data_type: &DataType, name: &str, chain: &str, te
         }
     }
     // In a small run one type of each size stands for all.
-    let stands_for_its_size = matches!(data_type, DataType::UInt8 | DataType::Int16 | DataType::Float32 | DataType::Complex128);
-    if subject.small && !stands_for_its_size {
+    if subject.small && !stands_for_its_size(data_type) {
         return;
     }
     for case in cases() {

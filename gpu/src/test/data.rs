@@ -101,6 +101,40 @@ pub(super) fn shard(inner: &str, codecs: &str, location: &str) -> String {
     )
 }
 
+/// Chains of codecs, none of which looks at an element's value, for chunks of three axes; those that mean something to the data type.
+pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
+    let size = data_type.fixed_size().unwrap_or(1);
+    let mut chains = vec![
+        ("bytes", LITTLE.to_owned()),
+        ("bytes-big", BIG.to_owned()),
+        ("crc32c", format!("{LITTLE},{CRC}")),
+        ("zstd", format!("{LITTLE},{ZSTD}")),
+        ("zstd-checksum", format!("{LITTLE},{CHECKED}")),
+        ("zstd-fast", format!("{LITTLE},{FAST}")),
+        ("zstd-big", format!("{BIG},{ZSTD}")),
+        ("zstd-crc32c", format!("{LITTLE},{ZSTD},{CRC}")),
+        ("shuffle-zstd", format!("{LITTLE},{},{ZSTD}", shuffle(size))),
+        ("shuffle-crc32c", format!("{LITTLE},{},{CRC}", shuffle(size))),
+        ("transpose-zstd", format!("{},{LITTLE},{ZSTD}", transpose("[2,0,1]"))),
+        ("transpose-big", format!("{},{BIG}", transpose("[1,0,2]"))),
+        ("crc32c-zstd", format!("{LITTLE},{CRC},{ZSTD}")),
+        ("shuffle", format!("{LITTLE},{}", shuffle(size))),
+        ("shuffle-other", format!("{BIG},{},{CRC},{ZSTD},{CRC}", shuffle(if size == 3 { 11 } else { 5 }))),
+        ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
+    ];
+    if size == 1 {
+        // Byte order and planes mean nothing to single bytes.
+        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "all-but-values"];
+        chains.retain(|(name, _)| kept.contains(name));
+    }
+    chains
+}
+
+/// Whether it is the one type of its size that a small run has.
+pub(super) fn stands_for_its_size(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::UInt8 | DataType::Int16 | DataType::Float32 | DataType::Complex128)
+}
+
 /// The codecs of the CPU.
 pub(super) fn reference() -> Registry {
     Registry::new().with(zarr_codecs_cpu::provider())

@@ -1,6 +1,7 @@
 //! `zarr-gpu test`: the tests of the crates, by name.
 
 mod arrays;
+mod batches;
 mod codecs;
 mod data;
 mod values;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use zarr_buffer_api::{Device, HostDevice};
+use zarr_buffer_api::{Device, HostDevice, Queue};
 use zarr_buffer_cuda::{CudaDevice, CudaDeviceOptions};
 use zarr_codecs_cuda::{KernelProvider, cuda_provider};
 use zarr_codecs_cuda_host::{HostOptions, host_provider};
@@ -19,7 +20,7 @@ use zarr_conformance::device::{DeviceUnderTest, cases};
 
 /// Run the tests of the CUDA crates
 ///
-/// Without a device those that need one are listed as ignored; `ZARR_REQUIRE_GPU=1` makes that a failure. Names begin with what they are about: buffer, codecs, arrays.
+/// Without a device those that need one are listed as ignored; `ZARR_REQUIRE_GPU=1` makes that a failure. Names begin with what they are about: buffer, codecs, values, batches, arrays.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
     /// Run only tests whose name contains this
@@ -63,6 +64,8 @@ const LIMIT: u64 = 256 << 20;
 pub(crate) struct Subject {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) provider: KernelProvider,
+    /// The queue that a device has without making one, if there is such a thing.
+    pub(crate) default_queue: Option<Arc<dyn Queue>>,
     /// Few and small inputs are wanted.
     pub(crate) small: bool,
 }
@@ -94,7 +97,12 @@ pub(crate) fn run(args: TestArgs) -> ExitCode {
     (arguments.filter, arguments.exact, arguments.skip, arguments.list) = (args.filter, args.exact, args.skip, args.list);
     arguments.test_threads = Some(args.test_threads);
     let tests = if args.host {
-        with_kernels(&Subject { device: Arc::new(HostDevice), provider: host_provider(HostOptions::default()), small: true })
+        with_kernels(&Subject {
+            device: Arc::new(HostDevice),
+            provider: host_provider(HostOptions::default()),
+            default_queue: None,
+            small: true,
+        })
     } else {
         match cuda(args.device, args.small) {
             Ok(tests) => tests,
@@ -120,7 +128,7 @@ pub(crate) fn run(args: TestArgs) -> ExitCode {
 pub(crate) fn probe() -> ExitCode {
     let probe = || -> TestResult {
         let device = CudaDevice::new(0)?;
-        let subject = Subject { provider: cuda_provider(&device)?, device, small: true };
+        let subject = of_device(device, true)?;
         arrays::probe(&subject)
     };
     match probe() {
@@ -132,11 +140,15 @@ pub(crate) fn probe() -> ExitCode {
     }
 }
 
+fn of_device(device: Arc<CudaDevice>, small: bool) -> Result<Subject, Box<dyn Error + Send + Sync>> {
+    Ok(Subject { provider: cuda_provider(&device)?, default_queue: Some(device.default_queue()), device, small })
+}
+
 /// Everything that a CUDA device must do.
 fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + Sync>> {
     let device = CudaDevice::new(ordinal)?;
     println!("on {:?}", device.info());
-    let subject = Subject { provider: cuda_provider(&device)?, device: Arc::clone(&device) as Arc<dyn Device>, small };
+    let subject = of_device(Arc::clone(&device), small)?;
     let mut tests = Vec::new();
     let mut limit = CudaDeviceOptions::default();
     limit.memory_limit = Some(LIMIT);
@@ -154,8 +166,7 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
     tests.extend(with_kernels(&subject));
     let mut all = Vec::new();
     for info in zarr_buffer_cuda::devices()? {
-        let device = CudaDevice::new(info.ordinal)?;
-        all.push(Subject { provider: cuda_provider(&device)?, device, small });
+        all.push(of_device(CudaDevice::new(info.ordinal)?, small)?);
     }
     tests.push(match all.len() {
         0 | 1 => Test::ignored("arrays::several-devices, for there is one"),
@@ -168,6 +179,7 @@ fn cuda(ordinal: i32, small: bool) -> Result<Vec<Test>, Box<dyn Error + Send + S
 fn with_kernels(subject: &Subject) -> Vec<Test> {
     let mut tests = codecs::tests(subject);
     tests.extend(values::tests(subject));
+    tests.extend(batches::tests(subject));
     tests.extend(arrays::tests(subject));
     tests
 }

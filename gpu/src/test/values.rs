@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use zarr_buffer_api::{Buffer, Layout, Region};
+use zarr_buffer_api::{Buffer, Layout, Queue, Region};
 use zarr_codec_api::{
     ArrayRepresentation, Chain, CodecProvider as _, DeviceContext, DeviceSegment, DeviceSlot, Direction, Policy, Scratch, Segment, Source,
     Target,
@@ -233,18 +233,24 @@ fn slots(encoded: &Pieces, decoded: &Pieces, layout: &Layout) -> Result<Vec<Devi
 }
 
 /// A chain on the device and on the CPU.
-struct Case<'a> {
+pub(super) struct Case<'a> {
     subject: &'a Subject,
     chain: Chain,
     decode: Arc<dyn DeviceSegment>,
-    encode: Arc<dyn DeviceSegment>,
+    /// An error where the host must do part of it.
+    encode: Result<Arc<dyn DeviceSegment>>,
 }
 
 impl<'a> Case<'a> {
-    fn new(subject: &'a Subject, chain: &str, data_type: &DataType, shape: &[u64]) -> Result<Self> {
+    /// A chain on the CPU.
+    pub(super) fn chain(chain: &str, data_type: &DataType, shape: &[u64]) -> Result<Chain> {
         let fill_value = FillValue::default_for(data_type);
         let decoded = ArrayRepresentation { data_type: data_type.clone(), shape: shape.to_vec(), fill_value };
-        let chain = Chain::bind(&codecs(chain)?, decoded, &reference(), &Policy::Host)?;
+        Ok(Chain::bind(&codecs(chain)?, decoded, &reference(), &Policy::Host)?)
+    }
+
+    pub(super) fn new(subject: &'a Subject, chain: &str, data_type: &DataType, shape: &[u64]) -> Result<Self> {
+        let chain = Self::chain(chain, data_type, shape)?;
         let segment = |direction| -> Result<Arc<dyn DeviceSegment>> {
             match subject.provider.bind(chain.stages(), direction)? {
                 Some(bound) if bound.consumed == chain.stages().len() => match bound.segment {
@@ -254,7 +260,8 @@ impl<'a> Case<'a> {
                 bound => Err(format!("the device took {:?} of the stages", bound.map(|bound| bound.consumed)).into()),
             }
         };
-        let (decode, encode) = (segment(Direction::Decode)?, segment(Direction::Encode)?);
+        let decode = segment(Direction::Decode)?;
+        let encode = segment(Direction::Encode);
         Ok(Self { subject, chain, decode, encode })
     }
 
@@ -275,12 +282,12 @@ impl<'a> Case<'a> {
         Layout { offset: 5, shape, strides, item_size }
     }
 
-    fn context(&self, queue: &'a dyn zarr_buffer_api::Queue, scratch_budget: u64) -> DeviceContext<'a> {
+    fn context(&self, queue: &'a dyn Queue, scratch_budget: u64) -> DeviceContext<'a> {
         DeviceContext { device: &*self.subject.device, queue, scratch_budget }
     }
 
     /// Pieces in one buffer, which starts with a gap and has one behind each.
-    fn upload(&self, queue: &dyn zarr_buffer_api::Queue, pieces: &[Vec<u8>]) -> Result<Pieces> {
+    fn upload(&self, queue: &dyn Queue, pieces: &[Vec<u8>]) -> Result<Pieces> {
         let (mut bytes, mut ranges) = (vec![GAP; 3], Vec::with_capacity(pieces.len()));
         for piece in pieces {
             ranges.push(bytes.len()..bytes.len() + piece.len());
@@ -293,7 +300,7 @@ impl<'a> Case<'a> {
     }
 
     /// What the pieces hold now. Fails where a gap was written.
-    fn download(&self, queue: &dyn zarr_buffer_api::Queue, pieces: &Pieces) -> Result<Vec<Vec<u8>>> {
+    fn download(&self, queue: &dyn Queue, pieces: &Pieces) -> Result<Vec<Vec<u8>>> {
         let staging = self.subject.device.allocate_staging(pieces.buffer.len())?;
         queue.copy(&pieces.buffer, &staging)?;
         staging.wait()?;
@@ -306,16 +313,20 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// What the CPU encodes decoded chunks to.
+    pub(super) fn encoded(&self, chunks: &[Vec<u8>]) -> Vec<Option<Vec<u8>>> {
+        let encode = |chunk: &Vec<u8>| {
+            let mut encoded = Vec::new();
+            let good = self.chain.encode(Source::Bytes(chunk), &mut encoded, &mut Scratch::new()).is_ok();
+            good.then_some(encoded)
+        };
+        chunks.iter().map(encode).collect()
+    }
+
     /// Encodes chunks on both sides; gives what came out of the good ones.
     fn encode(&self, chunks: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>> {
-        let expected: Vec<Option<Vec<u8>>> = chunks
-            .iter()
-            .map(|chunk| {
-                let mut encoded = Vec::new();
-                let good = self.chain.encode(Source::Bytes(chunk), &mut encoded, &mut Scratch::new()).is_ok();
-                good.then_some(encoded)
-            })
-            .collect();
+        let segment = self.encode.as_ref().map_err(ToString::to_string)?;
+        let expected = self.encoded(&chunks);
         let encoded_len = self.chain.encoded().byte_len()?.and_then(|len| len.exact()).ok_or("an encoded size that is known")? as usize;
         let layout = self.strided();
         let queue = self.subject.device.create_queue()?;
@@ -323,16 +334,16 @@ impl<'a> Case<'a> {
             let layout = if strided { layout.clone() } else { Layout::contiguous(&layout.shape, layout.item_size)? };
             let spread = chunks.iter().map(|chunk| -> Result<Vec<u8>> {
                 let mut spread = vec![0xA7; layout.span()?.end];
-                each_element(&layout, |index, at| {
-                    spread[at..at + layout.item_size].copy_from_slice(&chunk[index * layout.item_size..][..layout.item_size]);
-                });
+                for (at, element) in places(&layout).into_iter().zip(chunk.chunks_exact(layout.item_size)) {
+                    spread[at..at + layout.item_size].copy_from_slice(element);
+                }
                 Ok(spread)
             });
             let decoded = self.upload(&*queue, &spread.collect::<Result<Vec<_>>>()?)?;
             let encoded = self.upload(&*queue, &vec![vec![0xC3; encoded_len]; chunks.len()])?;
             let slots = slots(&encoded, &decoded, &layout)?;
-            let context = self.context(&*queue, self.encode.scratch_len(slots.len()));
-            let verdicts = self.encode.encode(&slots, &context)?.wait()?;
+            let context = self.context(&*queue, segment.scratch_len(slots.len()));
+            let verdicts = segment.encode(&slots, &context)?.wait()?;
             let found = self.download(&*queue, &encoded)?;
             for (index, ((found, verdict), expected)) in found.iter().zip(&verdicts).zip(&expected).enumerate() {
                 agree(index, &chunks[index], verdict.as_ref().err().map(ToString::to_string), found, expected.as_deref())?;
@@ -343,27 +354,33 @@ impl<'a> Case<'a> {
 
     /// Decodes chunks on both sides.
     fn decode(&self, chunks: Vec<Vec<u8>>) -> TestResult {
-        let expected: Vec<Option<Vec<u8>>> = chunks
-            .iter()
-            .map(|chunk| {
-                let mut decoded = vec![0; self.len()];
-                let good = self.chain.decode(chunk, Target::Exact(&mut decoded), &mut Scratch::new()).is_ok();
-                good.then_some(decoded)
-            })
-            .collect();
+        self.decode_on(&*self.subject.device.create_queue()?, &chunks, &self.decoded(&chunks))
+    }
+
+    /// What the CPU makes of encoded chunks.
+    pub(super) fn decoded(&self, chunks: &[Vec<u8>]) -> Vec<Option<Vec<u8>>> {
+        let decode = |chunk: &Vec<u8>| {
+            let mut decoded = vec![0; self.len()];
+            let good = self.chain.decode(chunk, Target::Exact(&mut decoded), &mut Scratch::new()).is_ok();
+            good.then_some(decoded)
+        };
+        chunks.iter().map(decode).collect()
+    }
+
+    /// Decodes chunks on the device, on a queue, to what is expected: one behind the other, and to boxes with gaps.
+    pub(super) fn decode_on(&self, queue: &dyn Queue, chunks: &[Vec<u8>], expected: &[Option<Vec<u8>>]) -> TestResult {
         let layout = self.strided();
-        let queue = self.subject.device.create_queue()?;
         for strided in [false, true] {
             let layout = if strided { layout.clone() } else { Layout::contiguous(&layout.shape, layout.item_size)? };
-            let encoded = self.upload(&*queue, &chunks)?;
-            let decoded = self.upload(&*queue, &vec![vec![0xC3; layout.span()?.end]; chunks.len()])?;
+            let encoded = self.upload(queue, chunks)?;
+            let decoded = self.upload(queue, &vec![vec![0xC3; layout.span()?.end]; chunks.len()])?;
             let slots = slots(&encoded, &decoded, &layout)?;
-            let context = self.context(&*queue, self.decode.scratch_len(slots.len()));
+            let context = self.context(queue, self.decode.scratch_len(slots.len()));
             let verdicts = self.decode.decode(&slots, &context)?.wait()?;
-            let written = self.download(&*queue, &decoded)?;
-            for (index, ((written, verdict), expected)) in written.iter().zip(&verdicts).zip(&expected).enumerate() {
-                let mut found = Vec::with_capacity(self.len());
-                each_element(&layout, |_, at| found.extend_from_slice(&written[at..at + layout.item_size]));
+            let written = self.download(queue, &decoded)?;
+            let places = places(&layout);
+            for (index, ((written, verdict), expected)) in written.iter().zip(&verdicts).zip(expected).enumerate() {
+                let found: Vec<u8> = places.iter().flat_map(|&at| &written[at..at + layout.item_size]).copied().collect();
                 agree(index, &chunks[index], verdict.as_ref().err().map(ToString::to_string), &found, expected.as_deref())?;
             }
         }
@@ -388,16 +405,13 @@ fn agree(index: usize, input: &[u8], error: Option<String>, found: &[u8], expect
     }
 }
 
-/// Calls `each` with the number of every element, in C order, and the byte where it starts.
-fn each_element(layout: &Layout, mut each: impl FnMut(usize, usize)) {
-    for index in 0..layout.len() {
-        let (mut rest, mut at) = (index, layout.offset as isize);
-        for (&len, &stride) in layout.shape.iter().zip(&layout.strides).rev() {
-            at += (rest % len) as isize * stride;
-            rest /= len;
-        }
-        each(index, at as usize);
+/// The byte where each element starts, in C order.
+fn places(layout: &Layout) -> Vec<usize> {
+    let mut places = vec![layout.offset as isize];
+    for (&len, &stride) in layout.shape.iter().zip(&layout.strides) {
+        places = places.iter().flat_map(|&place| (0..len as isize).map(move |index| place + index * stride)).collect();
     }
+    places.into_iter().map(|place| place as usize).collect()
 }
 
 /// Elements `first`, `first + 1`, ..: first those that are special in some type, then any bits, and among them small numbers.
