@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarr_buffer_api::{OwnedTiles, TileWriter, unwritten};
+use zarr_buffer_api::{BufferError, OwnedTiles, TileWriter, unwritten};
 use zarr_codec_api::VariableData;
 use zarr_meta::{ArrayMetadataV3, ChunkGrid, DataType, FillValue, JsonObject, NodePath};
 use zarr_store_api::{AnyStore, ByteRange, StoreKey};
@@ -13,6 +13,7 @@ use crate::element::{Element, check_type};
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking};
+use crate::resize::product;
 use crate::selection::Resolved;
 use crate::shard_index::IndexCache;
 use crate::storage::{Storage, block_on};
@@ -26,7 +27,7 @@ use crate::{ArrayError, Options, Selection};
 /// results are owned, decoding and encoding run on the pool, and dropping the future is safe: every chunk is old or new.
 ///
 /// The blocking form waits for an async store on the calling thread. That may be any thread (inside of the runtime that the store needs,
-/// as by `Handle::enter`) but those that run async tasks and those of the array's own pool, which it would keep from the work it waits for.
+/// as by `Handle::enter`) but those that run async tasks. A thread of the array's own pool decodes while it waits.
 #[derive(Debug, Clone)]
 pub struct Array {
     pub(crate) storage: Storage,
@@ -37,6 +38,8 @@ pub struct Array {
     keys: ChunkKeys,
     options: Options,
     indexes: Option<Arc<IndexCache>>,
+    /// Whether the threads of the pool have other reads to do than the one at hand.
+    busy: bool,
 }
 
 impl Array {
@@ -106,6 +109,7 @@ impl Array {
             keys,
             options: options.clone(),
             indexes: (options.index_cache > 0).then(|| Arc::new(IndexCache::new(options.index_cache))),
+            busy: false,
         })
     }
 
@@ -117,6 +121,21 @@ impl Array {
     /// The store.
     pub fn store(&self) -> &AnyStore {
         &self.storage.0
+    }
+
+    /// The same array, for several reads at a time: one thread is enough for a chunk.
+    pub(crate) fn busy(&self) -> Self {
+        Self { busy: true, ..self.clone() }
+    }
+
+    /// Whether several threads should work on one chunk.
+    pub(crate) fn shares(&self) -> bool {
+        !self.busy && self.options.pool.threads() > 1
+    }
+
+    /// Memory for a result.
+    fn unwritten(&self, len: usize, spread: bool) -> Result<Vec<u8>, BufferError> {
+        if self.busy { unwritten(len) } else { self.options.pool.unwritten(len, spread) }
     }
 
     /// What the array works with.
@@ -180,6 +199,11 @@ impl Array {
     /// Chunks along each axis.
     pub fn chunk_grid_shape(&self) -> Vec<u64> {
         self.metadata.chunk_grid.grid_shape(&self.metadata.shape)
+    }
+
+    /// The selection of each chunk of the grid (of each shard, for a sharded array), in C order.
+    pub fn chunk_selections(&self) -> impl Iterator<Item = Selection> + use<> {
+        product(self.chunk_grid_shape()).map(|chunk| Selection::Blocks(chunk.into_iter().map(|index| index..index + 1).collect()))
     }
 
     /// Elements of the innermost chunks, the unit of decoding: of inner chunks for a sharded array. For a rectilinear grid without shards, those of the first chunk.
@@ -259,7 +283,7 @@ impl Array {
         let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
         let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
         if let Some(whole) = self.whole_chunk(&resolved)? {
-            let mut output = self.options.pool.unwritten::<u8>(whole.byte_len(), false)?;
+            let mut output = self.unwritten(whole.byte_len(), false)?;
             self.read_whole(&**store, &whole, &mut output)?;
             let elements = Elements::Fixed(output);
             return Ok(ArrayData { shape: resolved.shape(), data_type: self.data_type().clone(), elements });
@@ -267,7 +291,7 @@ impl Array {
         let plan = self.resolved_plan(&resolved)?;
         let elements = if self.item_size().is_some() {
             let layout = plan.output_layout()?;
-            let mut output = self.options.pool.unwritten::<u8>(layout.span()?.len(), plan.is_spread(&layout))?;
+            let mut output = self.unwritten(layout.span()?.len(), plan.is_spread(&layout))?;
             let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
             read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
             drop(tiles);

@@ -14,9 +14,9 @@ use crate::pool::Pool;
 /// Decoded bytes from which on the blocks of one chunk are shared out over the threads: decoding less takes no longer than waking them.
 const SHARE: usize = 512 << 10;
 
-/// Whether several threads should decode a chunk of so many bytes that is read alone.
-pub(crate) fn is_shared(byte_len: usize, pool: &Pool) -> bool {
-    byte_len >= SHARE && pool.threads() > 1
+/// Whether a chunk of so many bytes is worth several threads.
+pub(crate) fn is_shared(byte_len: usize) -> bool {
+    byte_len >= SHARE
 }
 
 /// Decodes all blocks to `decoded`, the whole chunk, by the threads of the pool.

@@ -1,6 +1,7 @@
 //! Zarr arrays and groups: open, create, read, write, resize; plan, fetch, decode.
 //!
-//! * [`Array`] reads and writes any [`Selection`] of an array, blocking or async, into the caller's memory or its own.
+//! * [`Array`] reads and writes any [`Selection`] of an array, blocking or async, into the caller's memory or its own;
+//!   [`Array::read_each`] reads chunk by chunk, or sample by sample, with reads running ahead.
 //! * [`Group`] walks and builds hierarchies, with consolidated metadata.
 //! * [`ReadPlan`] is the read without the I/O: it says which ranges to fetch, takes their bytes, and gives decode jobs. Use it with your own
 //!   I/O. [`ReadSet`] reads many arrays and selections as one.
@@ -29,6 +30,7 @@ mod options;
 mod plan;
 mod pool;
 mod read;
+mod read_each;
 mod read_plan;
 mod read_set;
 mod resize;
@@ -51,6 +53,7 @@ pub use node::{StoredMetadata, Version};
 pub use options::Options;
 pub use plan::Coalescing;
 pub use pool::Pool;
+pub use read_each::ReadEach;
 pub use read_plan::{DecodeJob, ReadPlan, Request, RequestId};
 pub use read_set::ReadSet;
 pub use selection::{AxisSelection, Selection};

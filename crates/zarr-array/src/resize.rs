@@ -33,7 +33,7 @@ pub(crate) async fn forget_outside(old: &Array, new: &Array, old_shape: &[u64]) 
             }
         }
         None => {
-            for chunk in product(&old_grid) {
+            for chunk in product(old_grid) {
                 if outside(&chunk) {
                     storage.erase(&old.chunk_key(&chunk)?).await?;
                 }
@@ -52,7 +52,7 @@ pub(crate) async fn forget_outside(old: &Array, new: &Array, old_shape: &[u64]) 
         if let Some(count) = counts.get_mut(axis) {
             *count = 1;
         }
-        for mut chunk in product(&counts) {
+        for mut chunk in product(counts) {
             if let Some(index) = chunk.get_mut(axis) {
                 *index = last;
             }
@@ -102,11 +102,11 @@ async fn blank(old: &Array, new: &Array, chunk: &[u64]) -> Result<(), ArrayError
 }
 
 /// All coordinates of a grid in C order.
-pub(crate) fn product(counts: &[u64]) -> impl Iterator<Item = Vec<u64>> {
+pub(crate) fn product(counts: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + use<> {
     let total = counts.iter().try_fold(1u64, |product, &count| product.checked_mul(count)).unwrap_or(u64::MAX);
     (0..total).map(move |mut flat| {
         let mut coordinates = vec![0; counts.len()];
-        for (coordinate, &count) in coordinates.iter_mut().zip(counts).rev() {
+        for (coordinate, &count) in coordinates.iter_mut().zip(&counts).rev() {
             *coordinate = flat % count.max(1);
             flat /= count.max(1);
         }

@@ -1,13 +1,46 @@
 //! One face over blocking and async stores. Every call on a blocking store is done when its future is first polled.
 
 use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use bytes::Bytes;
 use zarr_store_api::{AnyStore, ByteRange, Listing, StoreError, StoreKey, StorePrefix};
 
-/// Runs a future on this thread. Calls may nest: a pool thread that waits may be handed another task that waits.
+/// Runs a future on this thread. Calls may nest: a thread of a pool does the pool's work while it waits, which may be work that the future waits for.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    pollster::block_on(future)
+    if rayon::current_thread_index().is_none() {
+        return pollster::block_on(future);
+    }
+    let signal = Arc::new(Signal { woken: AtomicBool::new(false), thread: thread::current() });
+    let waker = Waker::from(Arc::clone(&signal));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
+        }
+        while !signal.woken.swap(false, Ordering::Acquire) {
+            if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                thread::park();
+            }
+        }
+    }
+}
+
+/// A waker of its own for each call: a call inside a call may use up what unparks the thread.
+struct Signal {
+    woken: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -86,7 +86,7 @@ impl Array {
                 return Ok(());
             };
             let pool = &self.options().pool;
-            let decoded = match is_shared(bound.byte_len, pool).then(|| bound.chain.blocks(&fetched)).flatten() {
+            let decoded = match (is_shared(bound.byte_len) && self.shares()).then(|| bound.chain.blocks(&fetched)).flatten() {
                 Some(blocks) => decode_shared(&*blocks, output, pool),
                 None => bound.chain.decode(&fetched, Target::Exact(output), scratch),
             };
@@ -103,7 +103,7 @@ impl Array {
         /// A thread's copy of less takes no longer than waking another thread.
         const SHARE: usize = 4 << 20;
         const PART: usize = 1 << 20;
-        if output.len() < SHARE {
+        if output.len() < SHARE || !self.shares() {
             return Ok(None);
         }
         let value = store.reader(key)?;

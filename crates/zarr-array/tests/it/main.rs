@@ -4,3 +4,4 @@ mod arrays;
 mod common;
 mod devices;
 mod model;
+mod read_each;

@@ -1,0 +1,314 @@
+//! Reads one after the other, the next ones running ahead.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::iter::{Fuse, FusedIterator};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use rayon::prelude::*;
+use zarr_store_api::AnyStore;
+
+use crate::data::{ArrayData, Elements};
+use crate::storage::block_on;
+use crate::{Array, ArrayError, Pool, Selection};
+
+/// Bytes of results that are read or wait, where nobody says.
+const AHEAD_BYTES: usize = 256 << 20;
+/// Bytes of a result that takes longer to read than it takes to wake a thread.
+const LONG: usize = 256 << 10;
+
+/// Results of reads, in the order of their selections. See [`Array::read_each`].
+pub struct ReadEach<I: Iterator<Item = Selection>> {
+    array: Arc<Array>,
+    /// As `array`, for reads of which there are enough to keep the threads busy.
+    beside: Arc<Array>,
+    selections: Fuse<I>,
+    /// A selection whose result has no room yet.
+    held_back: Option<(Selection, usize)>,
+    reads: VecDeque<Arc<Read>>,
+    ahead: usize,
+    ahead_bytes: usize,
+    /// Bytes of the last result of variable length: what the next ones are taken to be.
+    variable: usize,
+}
+
+impl Array {
+    /// Reads each selection as [`Array::read`] does, one after the other, while the pool reads and decodes the next ones ahead. Results come in the order of
+    /// the selections, which are asked for one by one as there is room.
+    ///
+    /// There is room for as many reads ahead of the one that is handed out as the pool has threads; of an async store for [`concurrency`] if that is
+    /// more. [`ReadEach::with_ahead`] says otherwise. Results that are read or wait have at most 256 MiB together ([`ReadEach::with_ahead_bytes`]), a
+    /// single one aside.
+    ///
+    /// A read that fails gives its error, and the iterator goes on with the next selection. What panics in a read panics here. Dropping the iterator begins no
+    /// more reads; those that have begun end on the pool, on memory of their own.
+    ///
+    /// An async store is asked from threads of the pool: one that needs a runtime has to bring it (`OnRuntime` of `zarr-store` does). On a thread of a Rayon
+    /// pool, which must not wait for others, nothing runs ahead: there the same reads are done all at once, then handed out.
+    ///
+    /// In async code, a stream does it: `stream::iter(selections).map(|of| async move { array.read_async(&of).await }).buffered(ahead)`.
+    ///
+    /// ```
+    /// # let registry = zarr_codec_api::Registry::new().with(zarr_codecs_cpu::provider());
+    /// # let (store, options) = (zarr_store::MemoryStore::new(), zarr_array::Options::new(registry));
+    /// # let store = zarr_store_api::AnyStore::blocking(store);
+    /// use zarr_array::{ArrayBuilder, Selection};
+    /// use zarr_meta::DataType;
+    ///
+    /// let array = ArrayBuilder::new([4, 6], DataType::UInt8).chunks([2, 3]).create(store, "/", &options)?;
+    /// array.write_elements(&Selection::all(), &(0..24).collect::<Vec<u8>>())?;
+    /// let mut sums = Vec::new();
+    /// for chunk in array.read_each(array.chunk_selections()) {
+    ///     let elements: Vec<u8> = chunk?.into_elements()?;
+    ///     sums.push(elements.iter().map(|&element| u32::from(element)).sum::<u32>());
+    /// }
+    /// assert_eq!(sums, [24, 42, 96, 114]);
+    /// # Ok::<(), zarr_array::ArrayError>(())
+    /// ```
+    ///
+    /// [`concurrency`]: crate::Options::concurrency
+    pub fn read_each<I: IntoIterator<Item = Selection>>(&self, selections: I) -> ReadEach<I::IntoIter> {
+        let options = self.options();
+        let threads = options.pool.threads();
+        ReadEach {
+            array: Arc::new(self.clone()),
+            beside: Arc::new(self.busy()),
+            selections: selections.into_iter().fuse(),
+            held_back: None,
+            reads: VecDeque::new(),
+            ahead: match self.store() {
+                AnyStore::Blocking(_) => threads,
+                AnyStore::Async(_) => threads.max(options.concurrency),
+            },
+            ahead_bytes: AHEAD_BYTES,
+            variable: 0,
+        }
+    }
+}
+
+impl<I: Iterator<Item = Selection>> ReadEach<I> {
+    /// Sets how many reads may be ahead of the one that is handed out; 0: none.
+    #[must_use]
+    pub fn with_ahead(mut self, reads: usize) -> Self {
+        self.ahead = reads;
+        self
+    }
+
+    /// Sets how many bytes results that are read or wait may have together, but for one, which may always be read. Elements of variable length count as many
+    /// as those of the last result had.
+    #[must_use]
+    pub fn with_ahead_bytes(mut self, bytes: usize) -> Self {
+        self.ahead_bytes = bytes;
+        self
+    }
+
+    fn next_selection(&mut self) -> Option<(Selection, usize)> {
+        self.held_back.take().or_else(|| {
+            let selection = self.selections.next()?;
+            let len = self.byte_len(&selection);
+            Some((selection, len))
+        })
+    }
+
+    /// Takes selections as long as there is room, and has `begin` begin their reads.
+    fn fill(&mut self, begin: impl Fn(&Arc<Read>)) {
+        let mut bytes = self.reads.iter().fold(0usize, |sum, read| sum.saturating_add(read.bytes));
+        while self.reads.len() <= self.ahead
+            && let Some((selection, len)) = self.next_selection()
+        {
+            bytes = bytes.saturating_add(len);
+            if bytes > self.ahead_bytes && !self.reads.is_empty() {
+                self.held_back = Some((selection, len));
+                return;
+            }
+            let at_once = (self.ahead + 1).min(self.ahead_bytes / len.max(1));
+            let array = if at_once < self.array.options().pool.threads() { &self.array } else { &self.beside };
+            let array = Arc::clone(array);
+            let read = Arc::new(Read { array, selection, bytes: len, state: Mutex::default(), changed: Condvar::new() });
+            begin(&read);
+            self.reads.push_back(read);
+        }
+    }
+
+    /// Bytes of what a selection gives; 0 for one that does not fit the array.
+    fn byte_len(&self, selection: &Selection) -> usize {
+        let Some(item_size) = self.array.item_size() else { return self.variable };
+        let shape = self.array.selection_shape(selection).unwrap_or_default();
+        shape.iter().fold(item_size, |product, &len| product.saturating_mul(usize::try_from(len).unwrap_or(usize::MAX)))
+    }
+}
+
+impl<I: Iterator<Item = Selection>> Iterator for ReadEach<I> {
+    type Item = Result<ArrayData, ArrayError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let of_pool = rayon::current_thread_index().is_some();
+        if !of_pool {
+            self.fill(Read::spawn);
+        } else if self.reads.is_empty() {
+            self.fill(|_| {});
+            self.array.read_at_once(&self.reads);
+        }
+        let result = self.reads.pop_front()?.finish(of_pool);
+        if let Ok(ArrayData { elements: Elements::Variable(elements), .. }) = &result {
+            self.variable = elements.byte_len();
+        }
+        Some(result)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let (least, most) = self.selections.size_hint();
+        let begun = self.reads.len() + usize::from(self.held_back.is_some());
+        (least.saturating_add(begun), most.and_then(|most| most.checked_add(begun)))
+    }
+}
+
+impl<I: Iterator<Item = Selection>> FusedIterator for ReadEach<I> {}
+
+impl<I: Iterator<Item = Selection>> Drop for ReadEach<I> {
+    fn drop(&mut self) {
+        for read in &self.reads {
+            *read.state() = State::Unwanted;
+        }
+    }
+}
+
+impl<I: Iterator<Item = Selection>> fmt::Debug for ReadEach<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadEach").field("array", &self.array).field("reads", &self.reads.len()).finish_non_exhaustive()
+    }
+}
+
+impl Array {
+    /// Does reads that nobody has begun, by all threads of the pool.
+    fn read_at_once(&self, reads: &VecDeque<Arc<Read>>) {
+        match self.store() {
+            AnyStore::Blocking(_) => self.options().pool.run(|| reads.par_iter().with_max_len(1).for_each(|read| read.run())),
+            AnyStore::Async(_) => drop(block_on(join_all(reads.iter().map(|read| read.run_async())))),
+        }
+    }
+}
+
+type Outcome = Result<Result<ArrayData, ArrayError>, Box<dyn Any + Send>>;
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Waiting,
+    Begun,
+    Done(Outcome),
+    Unwanted,
+}
+
+/// One read.
+struct Read {
+    array: Arc<Array>,
+    selection: Selection,
+    /// Of the result, as far as they are known.
+    bytes: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Read {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the pool do it.
+    fn spawn(self: &Arc<Self>) {
+        let (read, pool) = (Arc::clone(self), &self.array.options().pool);
+        match self.array.store() {
+            AnyStore::Blocking(_) => pool.spawn(move || read.run()),
+            AnyStore::Async(_) => {
+                let future = Arc::clone(self);
+                let future = async move { future.run_async().await }.boxed();
+                let task = Arc::new(Task { pool: pool.clone(), read, future: Mutex::new(Some(future)) });
+                task.wake();
+            }
+        }
+    }
+
+    /// Whether it is for the caller to do.
+    fn begin(&self) -> bool {
+        let mut state = self.state();
+        let waiting = matches!(*state, State::Waiting);
+        if waiting {
+            *state = State::Begun;
+        }
+        waiting
+    }
+
+    fn end(&self, outcome: Outcome) {
+        let mut state = self.state();
+        if matches!(*state, State::Begun) {
+            *state = State::Done(outcome);
+            self.changed.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        if self.begin() {
+            self.end(catch_unwind(AssertUnwindSafe(|| self.array.read(&self.selection))));
+        }
+    }
+
+    async fn run_async(&self) {
+        if self.begin() {
+            self.end(AssertUnwindSafe(self.array.read_async(&self.selection)).catch_unwind().await);
+        }
+    }
+
+    /// The result. A small read that nobody has begun is done here; so is, on a thread `of_pool`, any that is not done: whoever does it may need this thread.
+    fn finish(&self, of_pool: bool) -> Result<ArrayData, ArrayError> {
+        let mut state = self.state();
+        let ours = match *state {
+            State::Waiting => of_pool || (self.bytes < LONG && matches!(self.array.store(), AnyStore::Blocking(_))),
+            State::Begun => of_pool,
+            State::Done(_) | State::Unwanted => false,
+        };
+        if ours {
+            *state = State::Unwanted;
+            drop(state);
+            return self.array.read(&self.selection);
+        }
+        loop {
+            match std::mem::replace(&mut *state, State::Unwanted) {
+                State::Done(outcome) => return outcome.unwrap_or_else(|panic| resume_unwind(panic)),
+                other => *state = other,
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A read of an async store: polled on the pool, each time that it is woken.
+struct Task {
+    pool: Pool,
+    read: Arc<Read>,
+    future: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl Task {
+    fn poll(self: Arc<Self>) {
+        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = future.as_mut() else { return };
+        let waker = Waker::from(Arc::clone(&self));
+        let unwanted = matches!(*self.read.state(), State::Unwanted);
+        if unwanted || running.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            *future = None;
+        }
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        let pool = self.pool.clone();
+        pool.spawn(move || self.poll());
+    }
+}
