@@ -1,7 +1,8 @@
 //! The threads that decode and encode, and the memory that each of them reuses.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::AnyBitPattern;
 use rayon::prelude::*;
@@ -9,8 +10,17 @@ use zarr_buffer_api::{BufferError, FreshPart, unwritten, unwritten_shared};
 use zarr_codec_api::Scratch;
 
 /// The threads that an array decodes and encodes on. Codecs start none of their own.
+///
+/// A process that was forked has none of its parent's threads: there, the first use starts as many again.
 #[derive(Debug, Clone, Default)]
-pub struct Pool(Option<Arc<rayon::ThreadPool>>);
+pub struct Pool(Option<Own>);
+
+/// A pool of the caller's, and the process that has its threads.
+#[derive(Debug, Clone)]
+struct Own {
+    pool: Arc<rayon::ThreadPool>,
+    process: u32,
+}
 
 impl Pool {
     /// Rayon's global pool: a thread for each core.
@@ -20,12 +30,27 @@ impl Pool {
 
     /// A pool of the caller's.
     pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
-        Self(Some(pool))
+        Self(Some(Own { pool, process: std::process::id() }))
+    }
+
+    /// The pool to use in this process; `None`: Rayon's global one.
+    fn here(&self) -> Option<Arc<rayon::ThreadPool>> {
+        /// The first process to use the global pool: children do not have its threads.
+        static GLOBAL: AtomicU32 = AtomicU32::new(0);
+        let here = std::process::id();
+        match &self.0 {
+            Some(own) if own.process == here => Some(Arc::clone(&own.pool)),
+            Some(own) => of_fork(here, own.pool.current_num_threads()),
+            None => match GLOBAL.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
+                Err(process) if process != here => of_fork(here, rayon::current_num_threads()),
+                _ => None,
+            },
+        }
     }
 
     /// Runs `work` where parallel iterators use this pool.
     pub(crate) fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match &self.0 {
+        match self.here() {
             Some(pool) => pool.install(work),
             None => work(),
         }
@@ -33,7 +58,7 @@ impl Pool {
 
     /// Runs `work` on this thread, and what it spawns on threads of the pool, in order; ends when all of that has.
     pub(crate) fn scope<'scope, R>(&self, work: impl FnOnce(&rayon::ScopeFifo<'scope>) -> R) -> R {
-        match &self.0 {
+        match self.here() {
             Some(pool) => pool.in_place_scope_fifo(work),
             None => rayon::in_place_scope_fifo(work),
         }
@@ -56,12 +81,15 @@ impl Pool {
 
     /// How many threads there are.
     pub(crate) fn threads(&self) -> usize {
-        self.0.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
+        match &self.0 {
+            Some(own) => own.pool.current_num_threads(),
+            None => rayon::current_num_threads(),
+        }
     }
 
     /// Runs `work` on a thread of the pool, later.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        match &self.0 {
+        match self.here() {
             Some(pool) => pool.spawn(work),
             None => rayon::spawn(work),
         }
@@ -76,6 +104,20 @@ impl Pool {
         });
         receiver.await.ok()
     }
+}
+
+/// The pool of so many threads of a process that was forked.
+fn of_fork(process: u32, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
+    static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(own) = pools.iter().find(|own| own.process == process && own.pool.current_num_threads() == threads) {
+        return Some(Arc::clone(&own.pool));
+    }
+    let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    // Where no threads can be had, all is done by this one.
+    let pool = Arc::new(started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()?);
+    pools.push(Own { pool: Arc::clone(&pool), process });
+    Some(pool)
 }
 
 thread_local! {

@@ -87,7 +87,7 @@ pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayEr
     let failed = AtomicBool::new(false);
     let run = |job: usize, chunk: usize| -> Result<(), ArrayError> {
         let Some(job) = jobs.get(job) else { return Ok(()) };
-        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, &failed));
+        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, &failed, pool));
         if result.is_err() {
             failed.store(true, Ordering::Relaxed);
         }
@@ -105,13 +105,13 @@ pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayEr
 }
 
 /// Reads what is wanted of one chunk of the grid.
-fn read_steps(job: &Job<'_>, steps: Steps, failed: &AtomicBool) -> Result<(), ArrayError> {
+fn read_steps(job: &Job<'_>, steps: Steps, failed: &AtomicBool, pool: &Pool) -> Result<(), ArrayError> {
     let value = match steps.fetches.first() {
         // A shard's index and its inner chunks from one value, which is looked up once.
         Some(fetch) if !job.plan.chunks.levels.is_empty() => Some(job.store.reader(&fetch.key)?),
         _ => None,
     };
-    Blocking { job, value: value.as_deref(), failed }.steps(steps)
+    Blocking { job, value: value.as_deref(), failed, pool }.steps(steps)
 }
 
 struct Blocking<'a> {
@@ -119,6 +119,7 @@ struct Blocking<'a> {
     /// The value that all steps are about; `None`: the store is asked by key.
     value: Option<&'a dyn ValueReader>,
     failed: &'a AtomicBool,
+    pool: &'a Pool,
 }
 
 impl Blocking<'_> {
@@ -156,7 +157,7 @@ impl Blocking<'_> {
         }
         match steps.fetches.len() {
             0 | 1 => steps.fetches.into_iter().try_for_each(|fetch| self.fetch(fetch)),
-            _ => steps.fetches.into_par_iter().with_max_len(1).try_for_each(|fetch| self.fetch(fetch)),
+            _ => self.pool.run(|| steps.fetches.into_par_iter().with_max_len(1).try_for_each(|fetch| self.fetch(fetch))),
         }
     }
 
@@ -182,10 +183,11 @@ impl Blocking<'_> {
             // Threads that each read a part of the value, and decode it while it is in their caches.
             Then::Chunks(parts) if parts.len() > 1 && len_of(&ranges) > PIECE && self.value.is_some_and(ValueReader::is_parallel) => {
                 let pieces = Plan::pieces(&key, &ranges, parts, PIECE);
-                pieces.into_par_iter().with_max_len(1).try_for_each(|piece| match piece.then {
+                let fetch = |piece: Fetch| match piece.then {
                     Then::Chunks(parts) => self.fetch_ranges(&piece.key, &piece.ranges, parts),
                     Then::Index(_) => Ok(()),
-                })
+                };
+                self.pool.run(|| pieces.into_par_iter().with_max_len(1).try_for_each(fetch))
             }
             Then::Chunks(parts) => self.fetch_ranges(&key, &ranges, parts),
         }
@@ -314,7 +316,7 @@ impl Blocking<'_> {
             [] | [_] => false,
             [first, ..] => plan.bound(&first.node)?.byte_len.saturating_mul(parts.len()) >= SHARE,
         };
-        if share { parts.par_iter().with_max_len(1).try_for_each(decode) } else { parts.iter().try_for_each(decode) }
+        if share { self.pool.run(|| parts.par_iter().with_max_len(1).try_for_each(decode)) } else { parts.iter().try_for_each(decode) }
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn write_blocking(plan: &Plan, storage: &Storage, data: Data<'_>, emp
                 with_scratch(|scratch| encoder.put_leaf(store, &node, old.as_deref(), scratch))
             }
             _ => {
-                let encoded = encoder.chunk(&node, old)?;
+                let encoded = pool.run(|| encoder.chunk(&node, old))?;
                 block_on(put(plan, storage, &node, encoded))
             }
         }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::Handle;
 use zarr_store_api::{
     AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device, DeviceId,
     ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, WritableStore,
     async_trait,
 };
 
+use crate::runtime::shared;
 use crate::wrap::{not_listable, not_writable};
 
 /// An async store with blocking calls: the calling thread waits, while a tokio runtime serves
@@ -25,57 +26,31 @@ use crate::wrap::{not_listable, not_writable};
 #[derive(Debug)]
 pub struct AsyncToBlocking<S> {
     store: Arc<S>,
-    runtime: Served,
-}
-
-#[derive(Debug)]
-enum Served {
-    /// Always `Some` until dropped.
-    Own(Option<Runtime>),
-    By(Handle),
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // An ordinary drop waits for the runtime's threads, and panics in async code.
-        if let Self::Own(runtime) = self
-            && let Some(runtime) = runtime.take()
-        {
-            runtime.shutdown_background();
-        }
-    }
+    /// `None`: the runtime that all such stores share.
+    runtime: Option<Handle>,
 }
 
 impl<S: AsyncStore> AsyncToBlocking<S> {
-    /// Adapts a store, with a runtime of its own (of two threads).
+    /// Adapts a store, with the runtime that stores of this process share where they are given none: see `OnRuntime`.
     ///
     /// # Errors
     ///
     /// What the operating system gives when the threads are started.
     pub fn new(store: S) -> Result<Self, StoreError> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("zarr-store")
-            .enable_all()
-            .build()
-            .map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?;
-        Ok(Self { store: Arc::new(store), runtime: Served::Own(Some(runtime)) })
+        shared()?;
+        Ok(Self { store: Arc::new(store), runtime: None })
     }
 
     /// Adapts a store, with a runtime that runs elsewhere, on threads of its own.
     pub fn with_handle(store: S, handle: Handle) -> Self {
-        Self { store: Arc::new(store), runtime: Served::By(handle) }
+        Self { store: Arc::new(store), runtime: Some(handle) }
     }
 
     fn wait<T>(&self, future: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        let handle = match &self.runtime {
-            Served::By(handle) => handle,
-            Served::Own(Some(runtime)) => runtime.handle(),
-            Served::Own(None) => {
-                return Err(StoreError::new(StoreErrorKind::Cancelled, "the runtime has ended"));
-            }
+        let _entered = match &self.runtime {
+            Some(handle) => handle.enter(),
+            None => shared()?.enter(),
         };
-        let _entered = handle.enter();
         block_on(future)
     }
 

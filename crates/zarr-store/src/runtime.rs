@@ -35,19 +35,33 @@ use crate::wrap::{not_listable, not_writable};
 #[derive(Debug)]
 pub struct OnRuntime<S> {
     inner: S,
-    runtime: &'static Runtime,
 }
 
-/// The runtime that all share. It is never dropped: stores may be kept in statics.
-fn shared() -> Result<&'static Runtime, StoreError> {
-    static SHARED: Mutex<Option<&'static Runtime>> = Mutex::new(None);
+/// The runtime that all share. It is never dropped: stores may be kept in statics. A process that was forked has none of its parent's threads, and starts a runtime
+/// of its own.
+pub(crate) fn shared() -> Result<&'static Runtime, StoreError> {
+    static SHARED: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
+    let here = std::process::id();
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(runtime) = *shared {
+    if let Some((process, runtime)) = *shared
+        && process == here
+    {
         return Ok(runtime);
     }
     let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("zarr-store").enable_all().build();
-    let runtime = runtime.map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?;
-    Ok(shared.insert(Box::leak(Box::new(runtime))))
+    let runtime: &'static Runtime = Box::leak(Box::new(runtime.map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?));
+    *shared = Some((here, runtime));
+    Ok(runtime)
+}
+
+/// Polls a future inside of a runtime.
+async fn serve<T>(runtime: &'static Runtime, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let _inside = Handle::try_current().is_err().then(|| runtime.enter());
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 impl<S: AsyncStore> OnRuntime<S> {
@@ -57,17 +71,8 @@ impl<S: AsyncStore> OnRuntime<S> {
     ///
     /// What the operating system gives when the threads are started.
     pub fn new(store: S) -> Result<Self, StoreError> {
-        Ok(Self { inner: store, runtime: shared()? })
-    }
-
-    /// Polls a future inside of a runtime.
-    async fn serve<T>(&self, future: impl Future<Output = T>) -> T {
-        let mut future = pin!(future);
-        poll_fn(|context| {
-            let _inside = Handle::try_current().is_err().then(|| self.runtime.enter());
-            future.as_mut().poll(context)
-        })
-        .await
+        shared()?;
+        Ok(Self { inner: store })
     }
 
     fn writable(&self) -> Result<&dyn AsyncWritableStore, StoreError> {
@@ -82,15 +87,15 @@ impl<S: AsyncStore> OnRuntime<S> {
 #[async_trait]
 impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
     async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        self.serve(self.inner.get(key, range)).await
+        serve(shared()?, self.inner.get(key, range)).await
     }
 
     async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
-        self.serve(self.inner.size(key)).await
+        serve(shared()?, self.inner.size(key)).await
     }
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        self.serve(self.inner.get_ranges(key, ranges)).await
+        serve(shared()?, self.inner.get_ranges(key, ranges)).await
     }
 
     async fn get_into(
@@ -99,7 +104,10 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
         range: ByteRange,
         dst: Box<dyn Destination>,
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
-        self.serve(self.inner.get_into(key, range, dst)).await
+        match shared() {
+            Ok(runtime) => serve(runtime, self.inner.get_into(key, range, dst)).await,
+            Err(error) => (dst, Err(error)),
+        }
     }
 
     async fn get_into_buffer(
@@ -110,7 +118,7 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
         device: &Arc<dyn Device>,
         queue: &Arc<dyn Queue>,
     ) -> Result<Option<usize>, StoreError> {
-        self.serve(self.inner.get_into_buffer(key, range, dst, device, queue)).await
+        serve(shared()?, self.inner.get_into_buffer(key, range, dst, device, queue)).await
     }
 
     fn reads_to_device(&self, device: DeviceId) -> bool {
@@ -121,30 +129,30 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
 #[async_trait]
 impl<S: AsyncStore> AsyncWritableStore for OnRuntime<S> {
     async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
-        self.serve(self.writable()?.set(key, value)).await
+        serve(shared()?, self.writable()?.set(key, value)).await
     }
 
     async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
-        self.serve(self.writable()?.set_vectored(key, parts)).await
+        serve(shared()?, self.writable()?.set_vectored(key, parts)).await
     }
 
     async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
-        self.serve(self.writable()?.erase(key)).await
+        serve(shared()?, self.writable()?.erase(key)).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
-        self.serve(self.writable()?.erase_prefix(prefix)).await
+        serve(shared()?, self.writable()?.erase_prefix(prefix)).await
     }
 }
 
 #[async_trait]
 impl<S: AsyncStore> AsyncListableStore for OnRuntime<S> {
     async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
-        self.serve(self.listable()?.list(prefix)).await
+        serve(shared()?, self.listable()?.list(prefix)).await
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
-        self.serve(self.listable()?.list_dir(prefix)).await
+        serve(shared()?, self.listable()?.list_dir(prefix)).await
     }
 }
 

@@ -59,7 +59,14 @@ fn check(call: &'static str, result: CUresult) -> Result<(), CudaError> {
     let mut message = null();
     // SAFETY: as above.
     let _ = unsafe { sys::cuGetErrorString(result, &mut message) };
-    Err(CudaError::Driver { call, code: result as u32, name: text(name), message: text(message) })
+    let mut message = text(message);
+    if result == CUresult::CUDA_ERROR_NOT_INITIALIZED {
+        // It was initialized, or there would be no call.
+        message.push_str(
+            " (CUDA does not work in a process that was forked from one that used it: start such processes anew, by spawn or forkserver)",
+        );
+    }
+    Err(CudaError::Driver { call, code: result as u32, name: text(name), message })
 }
 
 /// A static string of the driver.

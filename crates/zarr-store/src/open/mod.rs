@@ -222,6 +222,8 @@ mod remote {
 }
 
 #[cfg(feature = "remote")]
+mod per_process;
+#[cfg(feature = "remote")]
 mod remote;
 
 #[cfg(test)]

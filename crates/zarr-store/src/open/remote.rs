@@ -7,6 +7,7 @@ use object_store::{ObjectStore, ObjectStoreScheme};
 use url::Url;
 use zarr_store_api::{AnyStore, AsyncStore, StoreError, StoreErrorKind};
 
+use super::per_process::PerProcess;
 use super::{OpenOptions, is_archive};
 use crate::{ObjectStoreAdapter, OnRuntime};
 
@@ -21,8 +22,12 @@ fn parse(url: &str) -> Result<(Url, Path), StoreError> {
     Ok((parsed, path))
 }
 
-fn built<S: ObjectStore>(url: &str, store: Result<S, object_store::Error>) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    match store {
+/// The client that `build` gives, in every process that a fork makes of this one.
+fn built<S: ObjectStore>(
+    url: &str,
+    build: impl Fn() -> Result<S, object_store::Error> + Send + Sync + 'static,
+) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    match PerProcess::new(build) {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => {
             let message = format!("{url}: {error}");
@@ -102,7 +107,7 @@ pub(super) fn s3(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErro
     if !asked && credentials.iter().all(|key| builder.get_config_value(key).is_none()) {
         builder = builder.with_skip_signature(true);
     }
-    finish(url, built(url, builder.build())?, path, |store| store)
+    finish(url, built(url, move || builder.clone().build())?, path, |store| store)
 }
 
 #[cfg(feature = "gcs")]
@@ -119,7 +124,7 @@ pub(super) fn gcs(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErr
     if !asked && !found && !by_gcloud {
         builder = builder.with_skip_signature(true);
     }
-    finish(url, built(url, builder.build())?, path, |store| store)
+    finish(url, built(url, move || builder.clone().build())?, path, |store| store)
 }
 
 #[cfg(feature = "azure")]
@@ -133,7 +138,7 @@ pub(super) fn azure(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreE
     if !asked && credentials.iter().all(|key| builder.get_config_value(key).is_none()) {
         builder = builder.with_skip_signature(true);
     }
-    finish(url, built(url, builder.build())?, path, |store| store)
+    finish(url, built(url, move || builder.clone().build())?, path, |store| store)
 }
 
 #[cfg(feature = "http")]
@@ -147,7 +152,7 @@ pub(super) fn http(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreEr
         .with_url(&parsed[..url::Position::BeforePath])
         .with_client_options(ClientOptions::new().with_allow_http(parsed.scheme() == "http"));
     let builder = configure!(builder, options);
-    finish(url, built(url, builder.build())?, path, |store| store.without_writes().without_listing())
+    finish(url, built(url, move || builder.clone().build())?, path, |store| store.without_writes().without_listing())
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
