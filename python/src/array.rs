@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
@@ -8,6 +8,7 @@ use zarr_buffer_api::{Buffer, Device as _, DeviceId, HostDevice};
 
 use crate::cuda::{self, Gpu};
 use crate::error::{Outcome, exchange, parameter, unsupported};
+use crate::node::Origin;
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
 use crate::{capsule, data_type, device, node};
@@ -16,6 +17,7 @@ use crate::{capsule, data_type, device, node};
 #[pyclass(frozen, module = "zarrgpu")]
 pub(crate) struct Array {
     inner: zarr::Array,
+    origin: Arc<Origin>,
     /// The same array with the codecs of devices, by device and policy.
     bound: Mutex<HashMap<(DeviceId, Wish), zarr::Array>>,
 }
@@ -36,8 +38,8 @@ pub(crate) fn format_number(version: Version) -> u8 {
 }
 
 impl Array {
-    pub(crate) fn new(inner: zarr::Array) -> Self {
-        Self { inner, bound: Mutex::default() }
+    pub(crate) fn new(inner: zarr::Array, origin: Arc<Origin>) -> Self {
+        Self { inner, origin, bound: Mutex::default() }
     }
 
     /// The array with the codecs of a GPU.
@@ -331,6 +333,10 @@ impl Array {
             Some(&len) => Ok(usize::try_from(len)?),
             None => Err(pyo3::exceptions::PyTypeError::new_err("an array without axes has no length")),
         }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.origin.reduce(py, &self.path())
     }
 
     fn __repr__(&self) -> String {

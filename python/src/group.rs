@@ -1,27 +1,30 @@
+use std::sync::Arc;
+
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyIterator, PyTuple};
 use zarr::{ArrayError, Node};
 
 use crate::array::Array;
 use crate::error::Outcome;
-use crate::node;
+use crate::node::{self, Origin};
 
 /// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group.
 #[pyclass(frozen, module = "zarrgpu")]
 pub(crate) struct Group {
     inner: zarr::Group,
+    origin: Arc<Origin>,
 }
 
 impl Group {
-    pub(crate) fn new(inner: zarr::Group) -> Self {
-        Self { inner }
+    pub(crate) fn new(inner: zarr::Group, origin: Arc<Origin>) -> Self {
+        Self { inner, origin }
     }
 
     fn children<'py>(&self, py: Python<'py>) -> Outcome<Vec<(String, Bound<'py, PyAny>)>> {
         let children = py.detach(|| self.inner.children())?;
         let named = |child: Node| -> Outcome<_> {
             let name = child.path().to_string().rsplit('/').next().unwrap_or_default().to_owned();
-            Ok((name, node::wrap(py, child)?))
+            Ok((name, node::wrap(py, child, &self.origin)?))
         };
         children.into_iter().map(named).collect()
     }
@@ -58,7 +61,7 @@ impl Group {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
-        node::wrap(py, py.detach(|| self.inner.get(name))?)
+        node::wrap(py, py.detach(|| self.inner.get(name))?, &self.origin)
     }
 
     fn __contains__(&self, py: Python<'_>, name: &str) -> Outcome<bool> {
@@ -100,6 +103,10 @@ impl Group {
     /// Names and groups directly below.
     fn groups<'py>(&self, py: Python<'py>) -> Outcome<Vec<(String, Bound<'py, PyAny>)>> {
         Ok(self.children(py)?.into_iter().filter(|(_, child)| child.is_instance_of::<Self>()).collect())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.origin.reduce(py, &self.path())
     }
 
     fn __repr__(&self) -> String {

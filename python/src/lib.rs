@@ -28,7 +28,7 @@ mod _zarrgpu {
     #[pymodule_export]
     use crate::group::Group;
     #[pymodule_export]
-    use crate::node::open;
+    use crate::node::{_reopen, open};
     #[pymodule_export]
     use crate::tensor::{Tensor, open_ipc};
 

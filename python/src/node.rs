@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use zarr::meta::{Json, JsonObject};
-use zarr::{Node, OpenOptions, Options, Pool};
+use zarr::{Node, OpenOptions, Pool};
 
 use crate::array::Array;
 use crate::error::{Outcome, parameter};
@@ -27,32 +27,70 @@ pub(crate) fn open<'py>(
     storage_options: Option<&Bound<'py, PyDict>>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let path: String = py.import("os")?.call_method1("fspath", (path,))?.extract()?;
-    let mut how = OpenOptions::read();
+    let mut settings = Vec::new();
     for (name, value) in storage_options.into_iter().flatten() {
-        how = how.with(name.extract::<String>()?, value.str()?.to_string());
+        settings.push((name.extract::<String>()?, value.str()?.to_string()));
     }
-    let mut options = zarr::options().with_index_cache(index_cache);
-    if let Some(concurrency) = concurrency {
-        options = options.with_concurrency(concurrency);
-    }
-    if let Some(threads) = threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        options = options.with_pool(Pool::new(Arc::new(pool.map_err(|error| parameter(error.to_string()))?)));
-    }
-    let node = py.detach(|| locate(&path, &how, &options))?;
-    wrap(py, node)
+    Origin { path, threads, concurrency, index_cache, settings }.open(py, None)
 }
 
-fn locate(path: &str, how: &OpenOptions, options: &Options) -> Outcome<Node> {
-    let (store, inside) = zarr::locate(path, how)?;
-    Ok(Node::open(store, &inside, options)?)
+/// Opens what was pickled.
+#[pyfunction]
+pub(crate) fn _reopen<'py>(
+    py: Python<'py>,
+    path: String,
+    node: &str,
+    threads: Option<usize>,
+    concurrency: Option<usize>,
+    index_cache: usize,
+    settings: Vec<(String, String)>,
+) -> Outcome<Bound<'py, PyAny>> {
+    Origin { path, threads, concurrency, index_cache, settings }.open(py, Some(node))
+}
+
+/// What `open` was given: enough to open the same store in another process.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    path: String,
+    threads: Option<usize>,
+    concurrency: Option<usize>,
+    index_cache: usize,
+    settings: Vec<(String, String)>,
+}
+
+impl Origin {
+    /// Opens the node of the path, or another one of the same store.
+    fn open<'py>(self, py: Python<'py>, node: Option<&str>) -> Outcome<Bound<'py, PyAny>> {
+        let how = self.settings.iter().fold(OpenOptions::read(), |how, (name, value)| how.with(name, value));
+        let mut options = zarr::options().with_index_cache(self.index_cache);
+        if let Some(concurrency) = self.concurrency {
+            options = options.with_concurrency(concurrency);
+        }
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            options = options.with_pool(Pool::new(Arc::new(pool.map_err(|error| parameter(error.to_string()))?)));
+        }
+        let opened = py.detach(|| -> Outcome<Node> {
+            let (store, inside) = zarr::locate(&self.path, &how)?;
+            Ok(Node::open(store, node.unwrap_or(&inside), &options)?)
+        })?;
+        wrap(py, opened, &Arc::new(self))
+    }
+
+    /// How a node of the store is pickled: a function, and its arguments.
+    pub(crate) fn reduce<'py>(&self, py: Python<'py>, node: &str) -> PyResult<Bound<'py, PyTuple>> {
+        let reopen = py.import("zarrgpu._zarrgpu")?.getattr("_reopen")?;
+        let arguments = (&self.path, node, self.threads, self.concurrency, self.index_cache, self.settings.clone());
+        (reopen, arguments.into_pyobject(py)?).into_pyobject(py)
+    }
 }
 
 /// An `Array` or a `Group`.
-pub(crate) fn wrap(py: Python<'_>, node: Node) -> Outcome<Bound<'_, PyAny>> {
+pub(crate) fn wrap<'py>(py: Python<'py>, node: Node, origin: &Arc<Origin>) -> Outcome<Bound<'py, PyAny>> {
+    let origin = Arc::clone(origin);
     Ok(match node {
-        Node::Array(array) => Bound::new(py, Array::new(*array))?.into_any(),
-        Node::Group(group) => Bound::new(py, Group::new(*group))?.into_any(),
+        Node::Array(array) => Bound::new(py, Array::new(*array, origin))?.into_any(),
+        Node::Group(group) => Bound::new(py, Group::new(*group, origin))?.into_any(),
     })
 }
 

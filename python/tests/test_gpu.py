@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -306,3 +307,25 @@ def test_another_process_opens_the_memory(
     found = tmp_path / "found.npy"
     subprocess.run([sys.executable, "-c", OPENER, tmp_path / "tensor.json", opener, found], check=True, timeout=120)
     assert np.array_equal(np.load(found), values[3:30])
+
+
+def _read_in_a_fork(array: zarrgpu.Array, gpu: str, results: multiprocessing.Queue[str]) -> None:
+    try:
+        array.read(device=gpu)
+        results.put("read")
+    except zarrgpu.DeviceError as error:
+        results.put(str(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_is_told_that_cuda_does_not_work_there(array: zarrgpu.Array, gpu: str) -> None:
+    array.read(device=gpu)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=_read_in_a_fork, args=(array, gpu, results))
+    process.start()
+    try:
+        assert "forked" in results.get(timeout=60)
+    finally:
+        process.kill()
+        process.join()
