@@ -77,7 +77,7 @@ def work_of(variant, mode, small):
     shape = document["shape"]
     chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
     rng = np.random.default_rng(7)
-    if mode in ("read_chunks", "read_inner"):
+    if mode in ("read_chunks", "read_inner", "read_ahead"):
         size = VARIANTS[variant][2] if mode == "read_inner" else chunk
         counts = [-(-length // step) for length, step in zip(shape, size)]
         work = []
@@ -86,7 +86,7 @@ def work_of(variant, mode, small):
             work.append({"start": start, "shape": [min(n, s - o) for n, s, o in zip(size, shape, start)], "chunk": list(index)})
         if mode == "read_inner":
             work = [work[number] for number in rng.permutation(len(work))]
-        if VARIANTS[variant][3]:
+        if VARIANTS[variant][3] and mode != "read_ahead":
             # Some of them, evenly spread: whoever decodes one chunk after the other takes seconds for all.
             item_size = np.dtype(document["data_type"]).itemsize
             # A first call makes threads, and is the only one to get memory that the process never had.

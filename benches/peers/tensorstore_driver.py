@@ -4,7 +4,9 @@ The setup `cached` gives it a cache in which the indexes of all shards have room
 """
 
 import argparse
+import collections
 import json
+import os
 import time
 
 import numpy as np
@@ -47,14 +49,26 @@ def main():
     if args.source and (args.verify or args.mode == "write_all"):
         source = np.fromfile(args.source, dtype).reshape(array.shape)
     read = lambda part: array[part].read().result()
+
+    def read_ahead(parts):
+        """One after the other, with a read under way for each processor, and one more."""
+        begun = collections.deque()
+        for part in parts:
+            begun.append(array[part].read())
+            if len(begun) > os.cpu_count():
+                yield begun.popleft().result()
+        for future in begun:
+            yield future.result()
+
     everything = tuple(slice(0, length) for length in array.shape)
 
     if args.verify:
         if args.mode == "write_all":
             array.write(source).result()
         else:
-            for part in work or [everything]:
-                if not np.array_equal(read(part).view(f"u{dtype.itemsize}"), source[part].view(f"u{dtype.itemsize}")):
+            parts = work or [everything]
+            for part, found in zip(parts, read_ahead(parts) if args.mode == "read_ahead" else map(read, parts)):
+                if not np.array_equal(found.view(f"u{dtype.itemsize}"), source[part].view(f"u{dtype.itemsize}")):
                     raise SystemExit(f"{part} differs from the source")
         print(json.dumps({"verified": True}))
         return
@@ -68,6 +82,9 @@ def main():
     elif args.mode in ("read_chunks", "read_inner", "read_box"):
         for part in work:
             n += read(part).nbytes
+    elif args.mode == "read_ahead":
+        for found in read_ahead(work):
+            n += found.nbytes
     elif args.mode == "write_all":
         array.write(source).result()
         n = source.nbytes

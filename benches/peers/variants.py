@@ -46,7 +46,7 @@ VARIANTS = {
     "u16-small-raw": ("cells", (32, 32, 32), None, []),
     "u16-small-blosc-lz4": ("cells", (32, 32, 32), None, [blosc("lz4", 5, 2)]),
 }
-MODES = ["read_all", "read_inner", "read_box", "read_chunks", "write_all", "memory", "copy", "read_all_into"]
+MODES = ["read_all", "read_inner", "read_box", "read_chunks", "read_ahead", "write_all", "memory", "copy", "read_all_into"]
 # What `zarr copy` is asked for, within COPY_MEMORY bytes.
 COPY_MEMORY = 256 << 20
 COPIES = {

@@ -44,11 +44,18 @@ pub trait Peer: Sized {
     fn read_chunk(&self, item: &Item) -> Result<Self::Bytes>;
     fn read_inner(&self, item: &Item) -> Result<Self::Bytes>;
     fn read_box(&self, item: &Item) -> Result<Self::Bytes>;
+    /// Reads one chunk after the other, and has [`in_flight`] reads under way, this one among them. `each` sees them in order.
+    fn read_ahead(&self, items: &[Item], each: &mut dyn FnMut(&Item, Self::Bytes) -> Result<()>) -> Result<()>;
     /// Reads everything into memory that was written to before.
     fn read_all_into(&self, _memory: &mut [u8]) -> Result<()> {
         Err("this peer cannot read into memory at hand".into())
     }
     fn write_all(&self, data: &[u8]) -> Result<()>;
+}
+
+/// Reads that are under way at a time where they run ahead: for each processor, and one more.
+pub fn in_flight() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +65,7 @@ enum Mode {
     ReadChunks,
     ReadInner,
     ReadBox,
+    ReadAhead,
     WriteAll,
 }
 
@@ -79,6 +87,7 @@ fn args() -> Result<Args> {
         Some("read_chunks") => Mode::ReadChunks,
         Some("read_inner") => Mode::ReadInner,
         Some("read_box") => Mode::ReadBox,
+        Some("read_ahead") => Mode::ReadAhead,
         Some("write_all") => Mode::WriteAll,
         other => return Err(format!("unknown mode {other:?}").into()),
     };
@@ -126,6 +135,7 @@ pub fn run<P: Peer>() -> Result<()> {
                 check(&all, &memory)?;
             }
             Mode::WriteAll => peer.write_all(&source)?,
+            Mode::ReadAhead => peer.read_ahead(&args.work, &mut |item, bytes| check(item, bytes.as_ref()))?,
             _ => args.work.iter().try_for_each(|item| check(item, read(item)?.as_ref()))?,
         }
         println!("{{\"verified\": true}}");
@@ -144,6 +154,7 @@ pub fn run<P: Peer>() -> Result<()> {
         Mode::ReadChunks => args.work.iter().try_for_each(|item| peer.read_chunk(item).map(&mut count))?,
         Mode::ReadInner => args.work.iter().try_for_each(|item| peer.read_inner(item).map(&mut count))?,
         Mode::ReadBox => args.work.iter().try_for_each(|item| peer.read_box(item).map(&mut count))?,
+        Mode::ReadAhead => peer.read_ahead(&args.work, &mut |_, bytes| Ok(count(bytes)))?,
         Mode::WriteAll => peer.write_all(&source)?,
     }
     let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);

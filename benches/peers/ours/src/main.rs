@@ -22,6 +22,10 @@ impl Ours {
     }
 }
 
+fn chunk(item: &Item) -> Selection {
+    Selection::Blocks(item.chunk.iter().map(|&chunk| chunk..chunk + 1).collect())
+}
+
 impl Peer for Ours {
     type Bytes = Bytes;
 
@@ -48,7 +52,7 @@ impl Peer for Ours {
     }
 
     fn read_chunk(&self, item: &Item) -> Result<Bytes> {
-        self.read(&Selection::Blocks(item.chunk.iter().map(|&chunk| chunk..chunk + 1).collect()))
+        self.read(&chunk(item))
     }
 
     fn read_inner(&self, item: &Item) -> Result<Bytes> {
@@ -57,6 +61,11 @@ impl Peer for Ours {
 
     fn read_box(&self, item: &Item) -> Result<Bytes> {
         self.read(&Selection::ranges(item.ranges()))
+    }
+
+    fn read_ahead(&self, items: &[Item], each: &mut dyn FnMut(&Item, Bytes) -> Result<()>) -> Result<()> {
+        let reads = self.0.read_each(items.iter().map(chunk));
+        items.iter().zip(reads).try_for_each(|(item, read)| each(item, Bytes(read?)))
     }
 
     fn read_all_into(&self, memory: &mut [u8]) -> Result<()> {

@@ -1,9 +1,11 @@
 //! zarrs, with the allocator that its own tools use. The setup `cached` keeps its decoder of shard indexes between calls.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
-use peers_harness::{Item, Peer, Result};
+use peers_harness::{Item, Peer, Result, in_flight};
 
 use zarrs::array::{Array, ArrayBytes, ArrayShardedReadableExt, ArrayShardedReadableExtCache, ArraySubset, CodecOptions};
 use zarrs::filesystem::FilesystemStore;
@@ -73,6 +75,25 @@ impl Peer for Zarrs {
             Some(cache) => bytes(self.array.retrieve_array_subset_sharded_opt(cache, &subset(item), &CodecOptions::default())?),
             None => bytes(self.array.retrieve_array_subset(&subset(item))?),
         }
+    }
+
+    /// By Rayon, which zarrs itself uses: each read sends its chunk to whoever wants it next.
+    fn read_ahead(&self, items: &[Item], each: &mut dyn FnMut(&Item, Bytes) -> Result<()>) -> Result<()> {
+        rayon::in_place_scope_fifo(|scope| {
+            let mut begun = VecDeque::new();
+            let mut items = items.iter();
+            loop {
+                while begun.len() < in_flight()
+                    && let Some(item) = items.next()
+                {
+                    let (sender, receiver) = sync_channel(1);
+                    scope.spawn_fifo(move |_| drop(sender.send(self.read_chunk(item))));
+                    begun.push_back((item, receiver));
+                }
+                let Some((item, receiver)) = begun.pop_front() else { return Ok(()) };
+                each(item, receiver.recv()??)?;
+            }
+        })
     }
 
     fn write_all(&self, data: &[u8]) -> Result<()> {
