@@ -7,6 +7,7 @@ use zarr::{DataType, Elements, Policy, Selection, Version};
 use zarr_buffer_api::{Buffer, Device as _, DeviceId, HostDevice};
 
 use crate::cuda::{self, Gpu};
+use crate::each::ReadEach;
 use crate::error::{Outcome, exchange, parameter, unsupported};
 use crate::node::Origin;
 use crate::selection::{self, Kind};
@@ -305,6 +306,26 @@ impl Array {
             Ok(buffer)
         })?;
         Ok(Tensor::new(buffer, shape, own, Some(gpu)))
+    }
+
+    /// Reads one selection after the other, each to a `Tensor` on the host, while the next ones are read and decoded by the array's threads.
+    ///
+    /// `selections`: an iterable of what `read` takes, asked for the next one as there is room; by default every chunk (shard, where there are shards), in C
+    /// order. `ahead`: how many reads may be ahead of the one that is handed out, by default one for each thread; `ahead_bytes`: how many bytes their results
+    /// may have together, by default 256 MiB. A read that fails raises its error, and the next call goes on with the next selection.
+    #[pyo3(signature = (selections=None, *, device=None, ahead=None, ahead_bytes=None))]
+    fn read_each(
+        &self,
+        selections: Option<&Bound<'_, PyAny>>,
+        device: Option<&str>,
+        ahead: Option<usize>,
+        ahead_bytes: Option<usize>,
+    ) -> Outcome<ReadEach> {
+        if place(device, None)? != DeviceId::CPU {
+            return Err(unsupported("read_each reads to the host; to a GPU, call read(device=...) for each selection"));
+        }
+        self.byte_len(&[])?;
+        ReadEach::new(&self.inner, selections, ahead, ahead_bytes)
     }
 
     /// The elements at integers, slices and `...`, as a NumPy array, or as a scalar where each axis has an integer.

@@ -8,6 +8,7 @@ mod capsule;
 mod cuda;
 mod data_type;
 mod device;
+mod each;
 mod error;
 mod group;
 mod node;

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import EllipsisType
 from typing import Any, Literal, Protocol, SupportsIndex, TypedDict, final
@@ -91,6 +91,15 @@ class Array:
         ipc: bool = False,
     ) -> Tensor:
         """Reads to a device: a `Tensor`, whose elements are known to be good."""
+    def read_each(
+        self,
+        selections: Iterable[_Selection] | None = None,
+        *,
+        device: str | None = None,
+        ahead: int | None = None,
+        ahead_bytes: int | None = None,
+    ) -> Iterator[Tensor]:
+        """Reads one selection after the other, by default every chunk, each to a `Tensor` on the host, while the next ones are read and decoded."""
     def __getitem__(self, index: _BasicIndex | tuple[_BasicIndex, ...], /) -> Any: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __len__(self) -> int: ...

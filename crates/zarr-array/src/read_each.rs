@@ -129,7 +129,8 @@ impl<I: Iterator<Item = Selection>> ReadEach<I> {
             let at_once = (self.ahead + 1).min(self.ahead_bytes / len.max(1));
             let array = if at_once < self.array.options().pool.threads() { &self.array } else { &self.beside };
             let array = Arc::clone(array);
-            let read = Arc::new(Read { array, selection, bytes: len, state: Mutex::default(), changed: Condvar::new() });
+            let process = std::process::id();
+            let read = Arc::new(Read { array, selection, bytes: len, process, state: Mutex::default(), changed: Condvar::new() });
             begin(&read);
             self.reads.push_back(read);
         }
@@ -211,6 +212,8 @@ struct Read {
     selection: Selection,
     /// Of the result, as far as they are known.
     bytes: usize,
+    /// Where it began: a process that was forked meanwhile does not have the thread that does it.
+    process: u32,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -266,10 +269,11 @@ impl Read {
 
     /// The result. A small read that nobody has begun is done here; so is, on a thread `of_pool`, any that is not done: whoever does it may need this thread.
     fn finish(&self, of_pool: bool) -> Result<ArrayData, ArrayError> {
+        let forked = self.process != std::process::id();
         let mut state = self.state();
         let ours = match *state {
-            State::Waiting => of_pool || (self.bytes < LONG && matches!(self.array.store(), AnyStore::Blocking(_))),
-            State::Begun => of_pool,
+            State::Waiting => of_pool || forked || (self.bytes < LONG && matches!(self.array.store(), AnyStore::Blocking(_))),
+            State::Begun => of_pool || forked,
             State::Done(_) | State::Unwanted => false,
         };
         if ours {
