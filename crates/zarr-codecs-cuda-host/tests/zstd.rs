@@ -102,3 +102,25 @@ fn frames_of_libzstd_decode_to_their_bytes() {
         }
     }
 }
+
+/// Larger than 8 MiB: tiles are taken from a counter. A damaged one fails alone.
+#[test]
+fn chunks_that_several_blocks_of_threads_share() {
+    let len = (8 << 20) + 12_345;
+    let whole = data(2, len);
+    let frame = zstd::bulk::compress(&whole, 1).unwrap();
+    let small = data(3, 5000);
+    let mut frames = vec![(frame.clone(), len), (zstd::bulk::compress(&small, 3).unwrap(), small.len()), (frame, len)];
+    let middle = frames[2].0.len() / 2;
+    frames[2].0[middle..middle + 40].fill(0x55);
+    let found = decode(HostOptions::default().with_multiprocessors(16), u64::MAX, &frames);
+    assert!(found[0].as_ref() == Ok(&whole), "a large chunk");
+    assert!(found[1].as_ref() == Ok(&small), "a small chunk beside it");
+    let by_libzstd = zstd::bulk::decompress(&frames[2].0, len);
+    assert!(
+        found[2].as_ref().ok() == by_libzstd.as_ref().ok(),
+        "a damaged chunk: {:?}, libzstd: {:?}",
+        found[2].as_ref().err(),
+        by_libzstd.err()
+    );
+}

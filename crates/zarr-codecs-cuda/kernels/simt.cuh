@@ -63,6 +63,15 @@ DEVICE void atomic_min(u32* at, u32 value) { atomicMin(at, value); }
 DEVICE void atomic_or(u32* at, u32 value) { atomicOr(at, value); }
 DEVICE void atomic_xor(u32* at, u32 value) { atomicXor(at, value); }
 
+// What one block of threads tells another: a load that sees a store sees all that was done before it; through a barrier of the block on either side, by all its threads. The blocks
+// that are waited for must be running: who waits for what others take from a counter waits for numbers before its own.
+DEVICE u32 load_acquire(const u32* at) {
+    u32 value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+DEVICE void store_release(u32* at, u32 value) { asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory"); }
+
 // Bytes that no thread writes while the kernel runs.
 DEVICE u8 load_constant(const u8* at) { return __ldg(at); }
 DEVICE u32 load_constant(const u32* at) { return __ldg(at); }
@@ -193,6 +202,9 @@ DEVICE void atomic_min(u32* at, u32 value) {
 }
 DEVICE void atomic_or(u32* at, u32 value) { __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
 DEVICE void atomic_xor(u32* at, u32 value) { __atomic_fetch_xor(at, value, __ATOMIC_RELAXED); }
+
+DEVICE u32 load_acquire(const u32* at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+DEVICE void store_release(u32* at, u32 value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 
 DEVICE u8 load_constant(const u8* at) { return *at; }
 DEVICE u32 load_constant(const u32* at) { return *at; }

@@ -78,6 +78,7 @@ kernels! {
     ZstdCopy = "zstd_copy",
     ZstdExecute = "zstd_execute",
     ZstdExecuteWide = "zstd_execute_wide",
+    ZstdExecuteShared = "zstd_execute_shared",
     ZstdChecksum = "zstd_checksum",
     ZstdSerial = "zstd_serial",
     ZstdFinish = "zstd_finish",

@@ -3,7 +3,7 @@
 
 #include "entropy.cuh"
 
-// zstd_resolve: the places of blocks in the output, and the repeated offsets at their starts, as far as this wave goes.
+// zstd_resolve: the places of blocks in the output, and the repeated offsets at their starts, as far as this wave goes. What was resolved before is executed by now.
 //   grid: a warp for each slot
 //   reads and writes: states, blocks
 KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
@@ -66,6 +66,8 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
         if (reason != ZSTD_GOOD) break;
     }
     if (lane == 0) {
+        state->executed = known.resolved;
+        state->tiles_taken = state->tiles_done = 0;
         state->resolved = resolved;
         state->output = output;
         state->frame_start = frame_start;
@@ -263,104 +265,177 @@ DEVICE void store_entries(u16* to, const u16* entries) {
     }
 }
 
-// Makes the output of a compressed block, tile by tile. Every byte finds the sequence that makes it, and through it its source: a literal, a byte of an earlier tile, or a byte of this one, which is
-// followed until its value is known. `output`: of this block. False where an offset is wrong. Scope: a block of threads.
-template <class Format, u32 STEPS>
-DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const Staged& staged, u8* output, Tile tile) {
-    const u32 tile_len = STEPS * ZSTD_TILE_STEP;
-    const u8* literals_from = block.literals_kind >= COMPRESSED_LITERALS ? literals : in.data + block.literals_input;
-    const u32 literals_mask = block.literals_kind == RLE_LITERALS ? 0 : ~0u;
-    const u32 reach = block.output - block.frame_start, output_len = block.output_len, sequences = block.sequences;
-    const u32 repeats[3] = {block.entry_repeats[0], block.entry_repeats[1], block.entry_repeats[2]};
-    for (u32 start = 0; start < output_len; start += tile_len) {
-        u32 end = minimum(start + tile_len, output_len);
-        Places<Format, STEPS> places(block, staged, start, end);
-        u32 first = places.first, count = places.last - first + 1;
-        bool bad = false;
-        for (u32 i = thread_index(); i < count; i += block_threads()) {
-            Start at = places.get(first + i), next = places.get(first + i + 1);
-            u32 match = at.output + (next.literals - at.literals), offset = at.offset;
-            if (first + i < sequences) {
-                offset = resolve_offset(offset, Format::OFFSET_BITS, repeats);
-                // A match that starts behind the tile is looked at there.
-                bad |= match < end && (offset == 0 || offset > reach + match);
-            }
-            tile.places[i] = Place{next.output, match, at.literals - at.output, offset};
-        }
-        if (block_any(bad)) return false;
-        u32 mine = start + thread_index() * ZSTD_BYTES_PER_THREAD;
-        u32 bytes = mine < end ? minimum(end - mine, ZSTD_BYTES_PER_THREAD) : 0;
-        u16 known[ZSTD_BYTES_PER_THREAD];
-        UNROLL
-        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) known[i] = KNOWN;
-        if (bytes != 0) {
-            u32 at = 0, to = count - 1;
-            while (at < to) {
-                u32 middle = (at + to) / 2;
-                if (tile.places[middle].end <= mine) at = middle + 1; else to = middle;
-            }
-            Place place = tile.places[at];
-            // How far back a match is repeated from. One that reaches into itself repeats what it started with.
-            u32 back = place.offset;
-            if (mine > place.match && mine - place.match >= back) back += (mine - place.match) / back * back;
-            u32 loaded[ZSTD_BYTES_PER_THREAD];
-            UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
-                // Behind the end, the last byte again.
-                u32 byte = minimum(mine + i, end - 1);
-                // A sequence makes 3 bytes at least.
-                if (byte >= place.end) {
-                    at++;
-                    place = tile.places[at];
-                    back = place.offset;
-                }
-                bool literal = byte < place.match;
-                i32 from = literal ? (i32)((byte + place.literals) & literals_mask) : (i32)(byte - back);
-                const u8* base = literal ? literals_from : output;
-                bool inside = !literal && from >= (i32)start;
-                known[i] = inside ? (u16)(from - (i32)start) : KNOWN;
-                loaded[i] = inside ? 0 : base[from];
-            }
-            UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) known[i] |= (u16)loaded[i];
-            store_entries(tile.bytes + (mine - start), known);
+// Whose turn it is to look at what is before a tile. `Alone`: one block of threads makes all of a slot, in order.
+struct Alone {
+    static constexpr bool SHARED = false;
+    DEVICE_MEMBER void wait() {}
+};
+// Several blocks of threads make the tiles of a slot, each of which takes the next one. It waits when all that can be done without the tiles before is done; they were taken
+// earlier, by blocks of threads that are running.
+struct Turn {
+    static constexpr bool SHARED = true;
+    SlotState* state;
+    u32 tile;
+
+    DEVICE_MEMBER void wait() {
+        if (thread_index() == 0) {
+            while (load_acquire(&state->tiles_done) != tile) {}
         }
         block_barrier();
-        // Followed two steps at a time, all bytes of a thread at once; what is not known then is left where others find it, so that chains get
-        // three times shorter each time.
-        for (;;) {
-            bool more = false;
-            u32 all = KNOWN;
+    }
+    // The tile is written, or will never be.
+    DEVICE_MEMBER void done() {
+        block_barrier();
+        if (thread_index() == 0) store_release(&state->tiles_done, tile + 1);
+    }
+};
+
+// Makes a tile of the output of a compressed block, from byte `start` on. Every byte finds the sequence that makes it, and through it its source: a literal, a byte of an earlier tile, or a byte of
+// this one, which is followed until its value is known, or, where others make the earlier tiles, until it is known from which of these it comes. `output`: of this
+// block. False where an offset is wrong. Scope: a block of threads.
+template <class Format, u32 STEPS, class Order>
+DEVICE bool execute_tile(const Input& in, const Block& block, const u8* literals, const Staged& staged, u8* output, Tile tile, u32 start, Order order) {
+    const u8* literals_from = block.literals_kind >= COMPRESSED_LITERALS ? literals : in.data + block.literals_input;
+    const u32 literals_mask = block.literals_kind == RLE_LITERALS ? 0 : ~0u;
+    const u32 reach = block.output - block.frame_start, sequences = block.sequences;
+    const u32 repeats[3] = {block.entry_repeats[0], block.entry_repeats[1], block.entry_repeats[2]};
+    u32 end = minimum(start + STEPS * ZSTD_TILE_STEP, block.output_len);
+    Places<Format, STEPS> places(block, staged, start, end);
+    u32 first = places.first, count = places.last - first + 1;
+    bool bad = false;
+    for (u32 i = thread_index(); i < count; i += block_threads()) {
+        Start at = places.get(first + i), next = places.get(first + i + 1);
+        u32 match = at.output + (next.literals - at.literals), offset = at.offset;
+        if (first + i < sequences) {
+            offset = resolve_offset(offset, Format::OFFSET_BITS, repeats);
+            // A match that starts behind the tile is looked at there.
+            bad |= match < end && (offset == 0 || offset > reach + match);
+        }
+        tile.places[i] = Place{next.output, match, at.literals - at.output, offset};
+    }
+    if (block_any(bad)) {
+        order.wait();
+        return false;
+    }
+    u32 mine = start + thread_index() * ZSTD_BYTES_PER_THREAD;
+    u32 bytes = mine < end ? minimum(end - mine, ZSTD_BYTES_PER_THREAD) : 0;
+    u16 known[ZSTD_BYTES_PER_THREAD];
+    // Of bytes that come from earlier tiles: bit by bit, which; and from where.
+    u32 earlier = 0, loaded[ZSTD_BYTES_PER_THREAD];
+    UNROLL
+    for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+        known[i] = KNOWN;
+        loaded[i] = 0;
+    }
+    if (bytes != 0) {
+        u32 at = 0, to = count - 1;
+        while (at < to) {
+            u32 middle = (at + to) / 2;
+            if (tile.places[middle].end <= mine) at = middle + 1; else to = middle;
+        }
+        Place place = tile.places[at];
+        // How far back a match is repeated from. One that reaches into itself repeats what it started with.
+        u32 back = place.offset;
+        if (mine > place.match && mine - place.match >= back) back += (mine - place.match) / back * back;
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            // Behind the end, the last byte again.
+            u32 byte = minimum(mine + i, end - 1);
+            // A sequence makes 3 bytes at least.
+            if (byte >= place.end) {
+                at++;
+                place = tile.places[at];
+                back = place.offset;
+            }
+            bool literal = byte < place.match;
+            i32 from = literal ? (i32)((byte + place.literals) & literals_mask) : (i32)(byte - back);
+            const u8* base = literal ? literals_from : output;
+            bool inside = !literal && from >= (i32)start, waits = Order::SHARED && !literal && !inside;
+            // What waits points to itself.
+            known[i] = inside ? (u16)(from - (i32)start) : waits ? (u16)(byte - start) : KNOWN;
+            loaded[i] = inside ? 0 : waits ? (u32)from : base[from];
+            if (waits && mine + i < end) earlier |= 1u << i;
+        }
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            if (known[i] & KNOWN) known[i] |= (u16)loaded[i];
+        }
+        store_entries(tile.bytes + (mine - start), known);
+    }
+    block_barrier();
+    // The places are not needed any more.
+    u32* sources = (u32*)tile.places;
+    if (Order::SHARED) {
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            if (earlier >> i & 1) sources[mine - start + i] = loaded[i];
+        }
+    }
+    // Followed two steps at a time, all bytes of a thread at once; what is not known then is left where others find it, so that chains get
+    // three times shorter each time.
+    for (;;) {
+        bool more = false;
+        u32 all = KNOWN;
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) all &= known[i];
+        if (all == 0) {
+            for (u32 step = 0; step < 2; step++) {
+                more = false;
+                UNROLL
+                for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+                    if (known[i] & KNOWN) continue;
+                    u16 next = tile.bytes[known[i]];
+                    more |= Order::SHARED && next != known[i];
+                    known[i] = next;
+                }
+            }
+            all = KNOWN;
             UNROLL
             for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) all &= known[i];
-            if (all == 0) {
-                for (u32 step = 0; step < 2; step++) {
-                    UNROLL
-                    for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
-                        if (!(known[i] & KNOWN)) known[i] = tile.bytes[known[i]];
-                    }
-                }
-                all = KNOWN;
-                UNROLL
-                for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) all &= known[i];
-                more = all == 0;
-            }
-            if (!block_any(more)) break;
-            if (more) store_entries(tile.bytes + (mine - start), known);
-            block_barrier();
+            more = all == 0 && (more || !Order::SHARED);
         }
-        if (bytes != 0) {
-            Bytes16 value = {{0, 0, 0, 0}};
-            UNROLL
-            for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) value.word[i / 4] |= (u32)(known[i] & 0xff) << 8 * (i % 4);
-            store_any(output + mine, value, bytes);
+        if (!block_any(more)) break;
+        if (more) store_entries(tile.bytes + (mine - start), known);
+        block_barrier();
+    }
+    if (Order::SHARED) {
+        order.wait();
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            if (earlier >> i & 1) loaded[i] = output[(i32)sources[mine - start + i]];
         }
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            if (!(earlier >> i & 1)) continue;
+            known[i] = (u16)(KNOWN | loaded[i]);
+            tile.bytes[mine - start + i] = known[i];
+        }
+        block_barrier();
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) {
+            if (!(known[i] & KNOWN)) known[i] = tile.bytes[known[i]];
+        }
+    }
+    if (bytes != 0) {
+        Bytes16 value = {{0, 0, 0, 0}};
+        UNROLL
+        for (u32 i = 0; i < ZSTD_BYTES_PER_THREAD; i++) value.word[i / 4] |= (u32)(known[i] & 0xff) << 8 * (i % 4);
+        store_any(output + mine, value, bytes);
+    }
+    return true;
+}
+
+// Makes the output of a compressed block, tile by tile. Scope: a block of threads.
+template <class Format, u32 STEPS>
+DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const Staged& staged, u8* output, Tile tile) {
+    for (u32 start = 0; start < block.output_len; start += STEPS * ZSTD_TILE_STEP) {
+        if (!execute_tile<Format, STEPS>(in, block, literals, staged, output, tile, start, Alone{})) return false;
         block_barrier();
     }
     return true;
 }
 
-// zstd_execute, zstd_execute_wide: the compressed blocks of a wave. The one where slots fill the device, the other with more registers where they do not.
+// zstd_execute, zstd_execute_wide: the compressed blocks of a wave, of compact chunks. The one where slots fill the device, the other with more registers where they do not.
 //   grid: a block of ZSTD_EXECUTE_THREADS or ZSTD_EXECUTE_WIDE_THREADS threads for each slot
 //   shared: 2 bytes for each byte of a tile, and room for its places: bytes of a tile / 3 + 4, of 16 bytes each
 //   reads: slots, states, blocks, encoded bytes, the arena, decoded bytes; writes: decoded bytes, states
@@ -368,35 +443,63 @@ template <u32 STEPS>
 DEVICE void execute_slot(const Decode& p) {
     const Slot& slot = p.slots[block_index()];
     SlotState* state = p.states + block_index();
-    u32 from = state->executed, to = state->resolved;
-    // Not only read here, but written by thread 0 below.
-    bool stop = state->error != NO_ERROR || state->serial != 0;
-    block_barrier();
-    if (stop) return;
+    if (state->error != NO_ERROR || state->serial != 0 || !slot.compact()) return;
     Input in = slot.input();
     Tile tile = tile_in(shared_memory());
-    for (u32 index = from; index < to; index++) {
+    for (u32 index = state->executed; index < state->resolved; index++) {
         const Block& block = p.blocks[slot.first_block + index];
         u8* output = slot.decoded + block.output;
         const u8* literals = literals_of(p, slot, *state, block);
         if (is_run(block)) {
-            if (slot.compact()) {
-                copy_block(in, block, literals, output);
-                block_barrier();
-            }
+            copy_block(in, block, literals, output);
+            block_barrier();
             continue;
         }
         const Staged staged = staged_at(p.arena + (u64)block.sequences_at * 16, notes_of(slot, block), block.sequences);
-        bool good = slot.compact() ? execute_block<Compact, STEPS>(in, block, literals, staged, output, tile)
-                                   : execute_block<Full, STEPS>(in, block, literals, staged, output, tile);
-        if (!good) {
+        if (!execute_block<Compact, STEPS>(in, block, literals, staged, output, tile)) {
             if (thread_index() == 0) fail(state, index, ZSTD_OFFSET);
             return;
         }
     }
-    if (thread_index() == 0) state->executed = to;
 }
 static_assert(ZSTD_EXECUTE_THREADS * ZSTD_BYTES_PER_THREAD == ZSTD_TILE_STEP, "one step");
 static_assert(ZSTD_EXECUTE_WIDE_THREADS * ZSTD_BYTES_PER_THREAD == 3 * ZSTD_TILE_STEP, "three steps");
 KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot<1>(p); }
 KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot<3>(p); }
+
+// zstd_execute_shared: the compressed blocks of a wave, of chunks that are not compact: there are few of these, of much work each.
+//   grid: any number of blocks of ZSTD_EXECUTE_WIDE_THREADS threads; `batch` of them share a slot
+//   shared, reads, writes: as zstd_execute_wide
+KERNEL(zstd_execute_shared, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) {
+    constexpr u32 STEPS = 3, TILE = STEPS * ZSTD_TILE_STEP;
+    u32 slot_index = block_index() / p.batch;
+    if (slot_index >= p.slot_count) return;
+    const Slot& slot = p.slots[slot_index];
+    SlotState* state = p.states + slot_index;
+    if (slot.compact() || state->serial != 0) return;
+    Input in = slot.input();
+    Tile tile = tile_in(shared_memory());
+    u32* taken = (u32*)shared_memory();
+    u32 index = state->executed, to = state->resolved, before = 0;
+    for (;;) {
+        // Once taken, others wait for it.
+        if (thread_index() == 0) *taken = load_acquire(&state->error) == NO_ERROR ? atomic_add(&state->tiles_taken, 1) : ~0u;
+        block_barrier();
+        u32 mine = *taken;
+        block_barrier();
+        if (mine == ~0u) return;
+        for (; index < to; index++) {
+            const Block& block = p.blocks[slot.first_block + index];
+            u32 tiles = is_run(block) ? 0 : (block.output_len + TILE - 1) / TILE;
+            if (mine - before < tiles) break;
+            before += tiles;
+        }
+        if (index == to) return;
+        const Block& block = p.blocks[slot.first_block + index];
+        const Staged staged = staged_at(p.arena + (u64)block.sequences_at * 16, notes_of(slot, block), block.sequences);
+        Turn turn{state, mine};
+        bool good = execute_tile<Full, STEPS>(in, block, literals_of(p, slot, *state, block), staged, slot.decoded + block.output, tile, (mine - before) * TILE, turn);
+        if (!good && thread_index() == 0) fail(state, index, ZSTD_OFFSET);
+        turn.done();
+    }
+}

@@ -42,6 +42,8 @@ struct SlotState {
     u32 checksums;
     // Of a compact chunk: literals that are decoded to the end of the output.
     u32 literals;
+    // Of others: tiles of this wave that blocks of threads have taken, and that are written.
+    u32 tiles_taken, tiles_done;
 };
 static_assert(sizeof(SlotState) == ZSTD_STATE_SIZE, "as the host has it");
 

@@ -1,8 +1,8 @@
 //! Zstandard (RFC 8878), the codec `zstd`: decoding on a device.
 //!
 //! A batch goes through a fixed run of kernels; what they find stays on the device. All blocks of all frames are entropy-decoded side by side: sequences into
-//! an arena, literals too, or, of chunks of up to 8 MiB, to the end of their own output; then each frame is put together by one block of threads. What is
-//! larger than the arena goes through it in waves.
+//! an arena, literals too, or, of chunks of up to 8 MiB, to the end of their own output; then each frame is put together by one block of threads, or, of larger
+//! chunks, by several that take tiles of it in turn. What is larger than the arena goes through it in waves.
 
 use bytemuck::{Pod, Zeroable};
 use zarr_buffer_api::{Buffer, BufferError, Queue, enqueue};
@@ -242,8 +242,13 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
         _ if slots < 2 * processors && engine.has_registers() => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
         _ => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
     };
-    let tile = threads * ZSTD_BYTES_PER_THREAD;
-    let execute_shared = tile * 2 + (tile / 3 + 4) * 16;
+    let execute_memory = |threads| {
+        let tile = threads * ZSTD_BYTES_PER_THREAD;
+        tile * 2 + (tile / 3 + 4) * 16
+    };
+    // Chunks each executed by one block of threads, and larger ones by several: no more than run at once.
+    let large = chunks.iter().filter(|chunk| chunk.decoded.len() > ZSTD_COMPACT_MAX as usize).count() as u32;
+    let sharers = (processors / large.max(1)).clamp(1, 16);
     for wave in 0..params.wave_count {
         params.wave = wave;
         // Literals and sequences have nothing to do with each other.
@@ -263,7 +268,14 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
         launch(Kernel::ZstdResolve, slots, ZSTD_RESOLVE_THREADS, 0, &params)?;
         params.batch = copies;
         launch(Kernel::ZstdCopy, slots * copies, ZSTD_COPY_THREADS, 0, &params)?;
-        launch(execute, slots, threads, execute_shared, &params)?;
+        if large < slots {
+            launch(execute, slots, threads, execute_memory(threads), &params)?;
+        }
+        if large > 0 {
+            params.batch = sharers;
+            let threads = ZSTD_EXECUTE_WIDE_THREADS;
+            launch(Kernel::ZstdExecuteShared, slots * sharers, threads, execute_memory(threads), &params)?;
+        }
     }
     launch(Kernel::ZstdChecksum, slots, ZSTD_CHECKSUM_THREADS, 0, &params)?;
     launch(Kernel::ZstdSerial, slots.min(SERIAL_GRID), ZSTD_SERIAL_THREADS, ZSTD_SERIAL_SHARED, &params)?;
