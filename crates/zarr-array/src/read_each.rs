@@ -155,7 +155,10 @@ impl<I: Iterator<Item = Selection>> Iterator for ReadEach<I> {
             self.fill(|_| {});
             self.array.read_at_once(&self.reads);
         }
-        let result = self.reads.pop_front()?.finish(of_pool);
+        let first = self.reads.pop_front()?;
+        // To sleep and be woken takes longer than a small read.
+        while first.has_begun() && self.reads.iter().any(|read| read.is_small() && read.run()) {}
+        let result = first.finish(of_pool);
         if let Ok(ArrayData { elements: Elements::Variable(elements), .. }) = &result {
             self.variable = elements.byte_len();
         }
@@ -189,7 +192,11 @@ impl Array {
     /// Does reads that nobody has begun, by all threads of the pool.
     fn read_at_once(&self, reads: &VecDeque<Arc<Read>>) {
         match self.store() {
-            AnyStore::Blocking(_) => self.options().pool.run(|| reads.par_iter().with_max_len(1).for_each(|read| read.run())),
+            AnyStore::Blocking(_) => self.options().pool.run(|| {
+                reads.par_iter().with_max_len(1).for_each(|read| {
+                    read.run();
+                })
+            }),
             AnyStore::Async(_) => drop(block_on(join_all(reads.iter().map(|read| read.run_async())))),
         }
     }
@@ -227,7 +234,9 @@ impl Read {
     fn spawn(self: &Arc<Self>) {
         let (read, pool) = (Arc::clone(self), &self.array.options().pool);
         match self.array.store() {
-            AnyStore::Blocking(_) => pool.spawn(move || read.run()),
+            AnyStore::Blocking(_) => pool.spawn(move || {
+                read.run();
+            }),
             AnyStore::Async(_) => {
                 let future = Arc::clone(self);
                 let future = async move { future.run_async().await }.boxed();
@@ -235,6 +244,15 @@ impl Read {
                 task.wake();
             }
         }
+    }
+
+    /// Whether it is better done by whoever waits for it.
+    fn is_small(&self) -> bool {
+        self.bytes < LONG && matches!(self.array.store(), AnyStore::Blocking(_))
+    }
+
+    fn has_begun(&self) -> bool {
+        matches!(*self.state(), State::Begun)
     }
 
     /// Whether it is for the caller to do.
@@ -255,10 +273,13 @@ impl Read {
         }
     }
 
-    fn run(&self) {
-        if self.begin() {
+    /// Does it, unless somebody has begun it; says whether it was done here.
+    fn run(&self) -> bool {
+        let ours = self.begin();
+        if ours {
             self.end(catch_unwind(AssertUnwindSafe(|| self.array.read(&self.selection))));
         }
+        ours
     }
 
     async fn run_async(&self) {
@@ -272,7 +293,7 @@ impl Read {
         let forked = self.process != std::process::id();
         let mut state = self.state();
         let ours = match *state {
-            State::Waiting => of_pool || forked || (self.bytes < LONG && matches!(self.array.store(), AnyStore::Blocking(_))),
+            State::Waiting => of_pool || forked || self.is_small(),
             State::Begun => of_pool || forked,
             State::Done(_) | State::Unwanted => false,
         };

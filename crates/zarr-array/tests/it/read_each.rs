@@ -257,6 +257,27 @@ fn reads_run_ahead_while_the_caller_looks() {
 }
 
 #[test]
+fn whoever_waits_does_small_reads() {
+    let (asked, first) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
+    let (count, began) = (Arc::clone(&asked), Arc::clone(&first));
+    let array = told(12, &threads(1), move |key| {
+        count.add();
+        if key == "c/0" {
+            began.add();
+            count.wait_for(6);
+        }
+    });
+    // The one thread of the pool is at the first read when the others come.
+    let selections = array.chunk_selections().enumerate().inspect(|(number, _)| {
+        if *number == 1 {
+            first.wait_for(1)
+        }
+    });
+    let each = array.read_each(selections.map(|(_, selection)| selection)).with_ahead(8);
+    assert_eq!(each.map(elements).collect::<Vec<_>>(), expected(12));
+}
+
+#[test]
 fn after_an_error_the_next_ones_come() {
     let store = numbers(12);
     let array = Array::open(AnyStore::Blocking(store), "/", &options()).unwrap();
