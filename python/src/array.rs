@@ -308,24 +308,38 @@ impl Array {
         Ok(Tensor::new(buffer, shape, own, Some(gpu)))
     }
 
-    /// Reads one selection after the other, each to a `Tensor` on the host, while the next ones are read and decoded by the array's threads.
+    /// Reads one selection after the other, each to a `Tensor`, while the next ones are read and decoded.
     ///
     /// `selections`: an iterable of what `read` takes, asked for the next one as there is room; by default every chunk (shard, where there are shards), in C
-    /// order. `ahead`: how many reads may be ahead of the one that is handed out, by default one for each thread; `ahead_bytes`: how many bytes their results
-    /// may have together, by default 256 MiB. A read that fails raises its error, and the next call goes on with the next selection.
-    #[pyo3(signature = (selections=None, *, device=None, ahead=None, ahead_bytes=None))]
+    /// order. `ahead`: how many reads may be ahead of the one that is handed out: to the host, by default one for each thread; to a GPU, two, each with memory for its
+    /// tensor. `ahead_bytes`: how many bytes results on the host may have together, by default 256 MiB. `device`, `stream` and `policy` are those of `read`. A read that
+    /// fails raises its error, and the next call goes on with the next selection.
+    #[pyo3(signature = (selections=None, *, device=None, stream=None, policy="prefer", ahead=None, ahead_bytes=None))]
+    #[expect(clippy::too_many_arguments, reason = "all but two by keyword")]
     fn read_each(
         &self,
+        py: Python<'_>,
         selections: Option<&Bound<'_, PyAny>>,
         device: Option<&str>,
+        stream: Option<&Bound<'_, PyAny>>,
+        policy: &str,
         ahead: Option<usize>,
         ahead_bytes: Option<usize>,
     ) -> Outcome<ReadEach> {
-        if place(device, None)? != DeviceId::CPU {
-            return Err(unsupported("read_each reads to the host; to a GPU, call read(device=...) for each selection"));
-        }
         self.byte_len(&[])?;
-        ReadEach::new(&self.inner, selections, ahead, ahead_bytes)
+        let wish = wish(policy)?;
+        let id = place(device, None)?;
+        if id == DeviceId::CPU {
+            if stream.is_some() {
+                return Err(parameter("stream= is for reads to a GPU"));
+            }
+            return ReadEach::new(&self.inner, selections, None, ahead, ahead_bytes);
+        }
+        let mut gpu = py.detach(|| cuda::gpu(id.ordinal))?;
+        if let Some(stream) = stream {
+            gpu = gpu.on_stream(handle(stream)?, stream.clone().unbind())?;
+        }
+        ReadEach::new(&self.on(&gpu, wish)?, selections, Some(gpu), ahead, ahead_bytes)
     }
 
     /// The elements at integers, slices and `...`, as a NumPy array, or as a scalar where each axis has an integer.

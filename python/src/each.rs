@@ -2,27 +2,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString};
-use zarr::{Elements, Selection};
+use zarr::{ArrayData, Elements, Selection};
 use zarr_buffer_api::Buffer;
 
+use crate::cuda::Gpu;
 use crate::error::{Outcome, parameter, unsupported};
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
 
 type Selections = Box<dyn Iterator<Item = Selection> + Send>;
 
+enum Reads {
+    Host(zarr::ReadEach<Selections>),
+    Gpu(Box<(zarr::ReadEachToDevice<Selections>, Gpu)>),
+}
+
 /// What `Array.read_each` gives: tensors, in the order of the selections.
 #[pyclass(frozen, module = "zarrgpu._zarrgpu")]
 pub(crate) struct ReadEach {
-    reads: Mutex<zarr::ReadEach<Selections>>,
+    reads: Mutex<Reads>,
     /// What ended the selections before their end.
     raised: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl ReadEach {
+    /// To the host, or, with a `gpu`, by the array with its codecs.
     pub(crate) fn new(
         array: &zarr::Array,
         selections: Option<&Bound<'_, PyAny>>,
+        gpu: Option<Gpu>,
         ahead: Option<usize>,
         ahead_bytes: Option<usize>,
     ) -> Outcome<Self> {
@@ -32,6 +40,16 @@ impl ReadEach {
             Some(one) if one.is_instance_of::<PyString>() => return Err(parameter("selections= takes an iterable of selections")),
             Some(many) => Box::new(Given { items: many.try_iter()?.unbind(), rank: array.shape().len(), raised: Arc::clone(&raised) }),
         };
+        if let Some(gpu) = gpu {
+            if ahead_bytes.is_some() {
+                return Err(parameter("ahead_bytes= is for reads to the host"));
+            }
+            let mut reads = array.read_each_to_device(selections, &gpu.target);
+            if let Some(ahead) = ahead {
+                reads = reads.with_ahead(ahead);
+            }
+            return Ok(Self { reads: Mutex::new(Reads::Gpu(Box::new((reads, gpu)))), raised });
+        }
         let mut reads = array.read_each(selections);
         if let Some(ahead) = ahead {
             reads = reads.with_ahead(ahead);
@@ -39,7 +57,7 @@ impl ReadEach {
         if let Some(bytes) = ahead_bytes {
             reads = reads.with_ahead_bytes(bytes);
         }
-        Ok(Self { reads: Mutex::new(reads), raised })
+        Ok(Self { reads: Mutex::new(Reads::Host(reads)), raised })
     }
 }
 
@@ -51,15 +69,25 @@ impl ReadEach {
 
     fn __next__(&self, py: Python<'_>) -> Outcome<Option<Tensor>> {
         // Selections of Python's are asked for with the lock of the interpreter, which other callers of this must not hold meanwhile.
-        let read = py.detach(|| self.reads.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let read = py.detach(|| match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Reads::Host(reads) => reads.next().map(|read| on_host(read?)),
+            Reads::Gpu(gpu) => {
+                let (reads, gpu) = &mut **gpu;
+                let to_tensor = |read: zarr::Tensor| Tensor::new(read.buffer, read.shape, read.data_type, Some(gpu.clone()));
+                reads.next().map(|read| Ok(to_tensor(read?)))
+            }
+        });
         let Some(read) = read else {
             let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
             return raised.map_or(Ok(None), |error| Err(error.into()));
         };
-        let read = read?;
-        let Elements::Fixed(bytes) = read.elements else { return Err(unsupported("elements of variable length make no tensor")) };
-        Ok(Some(Tensor::new(Buffer::from_vec(bytes), read.shape, read.data_type, None)))
+        read.map(Some)
     }
+}
+
+fn on_host(read: ArrayData) -> Outcome<Tensor> {
+    let Elements::Fixed(bytes) = read.elements else { return Err(unsupported("elements of variable length make no tensor")) };
+    Ok(Tensor::new(Buffer::from_vec(bytes), read.shape, read.data_type, None))
 }
 
 /// Selections of an iterable of Python's.

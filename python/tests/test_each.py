@@ -84,8 +84,8 @@ def test_errors(store: Path, values: np.ndarray) -> None:
         array.read_each("1:2")
     with pytest.raises(TypeError):
         array.read_each(3)
-    with pytest.raises(zarrgpu.UnsupportedError, match="host"):
-        array.read_each(device="cuda:0")
+    with pytest.raises(zarrgpu.ParameterError, match="GPU"):
+        array.read_each(stream=1)
 
 
 def test_url(store: Path, values: np.ndarray) -> None:

@@ -309,6 +309,28 @@ def test_another_process_opens_the_memory(
     assert np.array_equal(np.load(found), values[3:30])
 
 
+@pytest.mark.parametrize("options", [{}, {"ahead": 1}, {"ahead": 7}, {"policy": "host"}])
+def test_reads_run_ahead(array: zarrgpu.Array, gpu: str, options: dict[str, Any]) -> None:
+    expected = array[:]
+    starts = [5, 0, 3, 3, 1] * 4
+    for start, tensor in zip(starts, array.read_each((f"{start}:{start + 3}" for start in starts), device=gpu, **options), strict=True):
+        assert tensor.device == gpu
+        np.testing.assert_array_equal(tensor.numpy(), expected[start : start + 3])
+    assert sum(tensor.numpy().size for tensor in array.read_each(device=gpu)) == array.size
+
+
+def test_reads_that_run_ahead_go_on_behind_errors(array: zarrgpu.Array, gpu: str) -> None:
+    reads = array.read_each([1, 10_000, 2], device=gpu)
+    np.testing.assert_array_equal(next(reads).numpy(), array[1])
+    with pytest.raises(zarrgpu.SelectionError):
+        next(reads)
+    np.testing.assert_array_equal(next(reads).numpy(), array[2])
+    with pytest.raises(StopIteration):
+        next(reads)
+    with pytest.raises(zarrgpu.ParameterError, match="ahead_bytes"):
+        array.read_each(device=gpu, ahead_bytes=1)
+
+
 def _read_in_a_fork(array: zarrgpu.Array, gpu: str, results: multiprocessing.Queue[str]) -> None:
     try:
         array.read(device=gpu)

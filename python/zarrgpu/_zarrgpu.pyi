@@ -96,10 +96,12 @@ class Array:
         selections: Iterable[_Selection] | None = None,
         *,
         device: str | None = None,
+        stream: Any = None,
+        policy: _Policy = "prefer",
         ahead: int | None = None,
         ahead_bytes: int | None = None,
     ) -> Iterator[Tensor]:
-        """Reads one selection after the other, by default every chunk, each to a `Tensor` on the host, while the next ones are read and decoded."""
+        """Reads one selection after the other, by default every chunk, each to a `Tensor`, while the next ones are read and decoded."""
     def __getitem__(self, index: _BasicIndex | tuple[_BasicIndex, ...], /) -> Any: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __len__(self) -> int: ...

@@ -45,7 +45,7 @@ mod write;
 pub use array::Array;
 pub use create::ArrayBuilder;
 pub use data::{ArrayData, Elements};
-pub use device::{Crossings, DeviceTarget, Observer, PendingTensor, Stage, Tensor};
+pub use device::{Crossings, DeviceTarget, Observer, PendingTensor, ReadEachToDevice, Stage, Tensor};
 pub use element::Element;
 pub use error::ArrayError;
 pub use group::{Group, Node};

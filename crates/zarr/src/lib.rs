@@ -32,8 +32,8 @@ pub mod cuda;
 
 pub use zarr_array::{
     Array, ArrayBuilder, ArrayData, ArrayError, AxisSelection, Coalescing, Crossings, DecodeJob, DeviceTarget, Element, Elements, Group,
-    Node, Observer, Options, PendingTensor, Pool, ReadEach, ReadPlan, ReadSet, Request, RequestId, Selection, Stage, StoredMetadata,
-    Tensor, Version,
+    Node, Observer, Options, PendingTensor, Pool, ReadEach, ReadEachToDevice, ReadPlan, ReadSet, Request, RequestId, Selection, Stage,
+    StoredMetadata, Tensor, Version,
 };
 pub use zarr_buffer_api as buffer_api;
 pub use zarr_codec_api as codec_api;

@@ -28,12 +28,13 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
         let subject = subject.clone();
         tests.push(Test::new(format!("arrays::layout::{name}"), move || layout(&subject, chunks, &chain)));
     }
-    let all: [(&str, OnSubject); 9] = [
+    let all: [(&str, OnSubject); 10] = [
         ("data-types", every_data_type),
         ("rectilinear", rectilinear),
         ("missing-chunks", missing_chunks),
         ("two-queues", two_queues),
         ("async", asynchronous),
+        ("read-each", read_each),
         ("read-set", read_set),
         ("policies", policies),
         ("bad-chunk", bad_chunk),
@@ -195,6 +196,27 @@ fn asynchronous(subject: &Subject) -> TestResult {
     let array = array.with_options(&options(subject))?;
     let tensor = pollster::block_on(array.read_to_device_async(&Selection::all(), &target))?;
     same(&download(&tensor, &target)?, expected.as_bytes().unwrap_or_default(), "read by an async call")
+}
+
+/// One after the other, while a thread enqueues the next ones.
+fn read_each(subject: &Subject) -> TestResult {
+    let array = filled(&ArrayBuilder::new([40, 9, 70], DataType::Int32).chunks([2, 3, 10]).shards([4, 9, 20]), &reference_options(), 3)?;
+    let target = target(subject)?.with_staging(4000);
+    let on_device = array.with_options(&options(subject))?;
+    let count = if subject.small { 4 } else { 20 };
+    for ahead in [1, 2, 6] {
+        let mut random = Random(ahead as u64);
+        let selections: Vec<Selection> = (0..count).map(|_| selection(&mut random, &[40, 9, 70])).collect();
+        let tensors = on_device.read_each_to_device(selections.clone(), &target).with_ahead(ahead);
+        for (tensor, selection) in tensors.zip(&selections) {
+            same(
+                &download(&tensor?, &target)?,
+                array.read(selection)?.as_bytes().unwrap_or_default(),
+                &format!("{ahead} ahead, {selection:?}"),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn read_set(subject: &Subject) -> TestResult {

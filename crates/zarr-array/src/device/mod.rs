@@ -20,6 +20,7 @@ use crate::{Array, ArrayError, ReadSet, Selection};
 
 mod batch;
 mod decode;
+mod each;
 mod encode;
 mod fetch;
 mod filling;
@@ -28,6 +29,7 @@ mod pipeline;
 mod ring;
 mod scatter;
 
+pub use each::ReadEachToDevice;
 pub(crate) use encode::Prepared;
 use encode::prepare;
 pub use observe::{Observer, Stage};

@@ -1,10 +1,13 @@
 //! Both toy devices through the same plan, fetch and decode as the host: every layout, any selection, with copies and waits counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
-use zarr_array::{Array, ArrayBuilder, ArrayError, DeviceTarget, Observer, Options, Pool, ReadSet, Selection, Stage, Tensor};
+use zarr_array::{
+    Array, ArrayBuilder, ArrayError, AxisSelection, DeviceTarget, Observer, Options, Pool, ReadSet, Selection, Stage, Tensor,
+};
 use zarr_buffer_api::{Buffer, BufferErrorKind, Device, DeviceId, Queue};
 use zarr_codec_api::Policy;
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, ToyProvider, UnifiedDevice};
@@ -691,4 +694,44 @@ fn a_chunk_too_large_for_its_place_on_the_device_is_an_error_of_that_chunk() {
     let error = array.read_to_device(&Selection::all(), &target).unwrap_err();
     assert!(matches!(&error, ArrayError::Chunk { chunk, .. } if chunk == &[1, 0]), "{error}");
     toy.assert_clean();
+}
+
+#[test]
+fn reads_to_a_device_run_ahead() {
+    for (name, toy) in toys() {
+        let target = DeviceTarget::new(toy.device()).unwrap();
+        let (array, values) = sharded(memory(), &toy.options(prefer));
+        for ahead in [1, 2, 5] {
+            let pulled = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&pulled);
+            let rows = [3, 0, 99, 15, 7, 7, 1].into_iter();
+            let selections = rows.clone().map(move |row| {
+                count.fetch_add(1, Ordering::SeqCst);
+                Selection::axes([AxisSelection::from(row), (..).into()])
+            });
+            let mut reads = array.read_each_to_device(selections, &target).with_ahead(ahead);
+            for (index, row) in rows.enumerate() {
+                let read = reads.next().unwrap();
+                assert!(pulled.load(Ordering::SeqCst) <= index + 1 + ahead, "{name}, {ahead} ahead");
+                match read {
+                    Ok(tensor) => {
+                        let row = row as usize;
+                        assert_eq!(toy.download(&tensor, &target), bytes_of(&values[64 * row..64 * (row + 1)]), "{name}, row {row}");
+                    }
+                    Err(error) => assert!(row == 99 && matches!(error, ArrayError::Selection(_)), "{name}, row {row}: {error}"),
+                }
+            }
+            assert!(reads.next().is_none() && reads.next().is_none(), "{name}");
+        }
+        // Begun and dropped; and what panics among the selections panics here.
+        drop(array.read_each_to_device(array.chunk_selections(), &target));
+        let mut reads = array.read_each_to_device(array.chunk_selections(), &target);
+        assert!(reads.next().unwrap().is_ok(), "{name}");
+        drop(reads);
+        let broken = (0..3).map(|index| if index == 1 { panic!("no more selections") } else { Selection::all() });
+        let mut reads = array.read_each_to_device(broken, &target);
+        assert!(reads.next().unwrap().is_ok(), "{name}");
+        assert!(catch_unwind(AssertUnwindSafe(|| reads.next())).is_err(), "{name}");
+        assert!(reads.next().is_none(), "{name}");
+    }
 }

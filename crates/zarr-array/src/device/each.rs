@@ -1,0 +1,103 @@
+//! Reads to a device one after the other, the next ones running ahead.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use super::{DeviceTarget, PendingTensor, Tensor};
+use crate::{Array, ArrayError, Selection};
+
+/// Reads ahead of the one that is handed out, where nobody says: one that is fetched while the device decodes another.
+const AHEAD: usize = 2;
+
+/// Tensors on a device, in the order of their selections. See [`Array::read_each_to_device`].
+pub struct ReadEachToDevice<I> {
+    ahead: usize,
+    state: State<I>,
+}
+
+enum State<I> {
+    Fresh { array: Array, target: DeviceTarget, selections: I },
+    Running { pending: Receiver<Result<PendingTensor, ArrayError>>, thread: JoinHandle<()>, process: u32 },
+    Over,
+}
+
+impl Array {
+    /// Reads each selection as [`Array::read_to_device`] does, one after the other, while a thread of its own fetches and enqueues the next ones: the store, the copies to the
+    /// device, its decoding and the caller's work on what came before go on side by side.
+    ///
+    /// At most two reads are ahead of the tensor that is handed out ([`ReadEachToDevice::with_ahead`] says otherwise), each with memory of the device for its
+    /// result. Work is enqueued on the queue of `target` in the order of the selections. A read that fails gives its error, and the iterator goes on with the next
+    /// selection. Dropping the iterator begins no more reads.
+    pub fn read_each_to_device<I>(&self, selections: I, target: &DeviceTarget) -> ReadEachToDevice<I::IntoIter>
+    where
+        I: IntoIterator<Item = Selection, IntoIter: Send + 'static>,
+    {
+        let state = State::Fresh { array: self.clone(), target: target.clone(), selections: selections.into_iter() };
+        ReadEachToDevice { ahead: AHEAD, state }
+    }
+}
+
+impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
+    /// Sets how many reads may be ahead of the one that is handed out, at least 1.
+    #[must_use]
+    pub fn with_ahead(mut self, reads: usize) -> Self {
+        self.ahead = reads.max(1);
+        self
+    }
+
+    fn start(&mut self) -> Result<(), ArrayError> {
+        let (array, target, selections) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Fresh { array, target, selections } => (array, target, selections),
+            begun => {
+                self.state = begun;
+                return Ok(());
+            }
+        };
+        // One more is enqueued by the thread before it finds that there is no room.
+        let (sender, pending) = sync_channel(self.ahead - 1);
+        let work = move || {
+            for selection in selections {
+                if sender.send(array.enqueue_read(&selection, &target)).is_err() {
+                    return;
+                }
+            }
+        };
+        let started = thread::Builder::new().name("zarr-read-each".into()).spawn(work);
+        let thread = started.map_err(|error| ArrayError::parameter(format!("cannot start a thread: {error}")))?;
+        self.state = State::Running { pending, thread, process: std::process::id() };
+        Ok(())
+    }
+}
+
+impl<I: Iterator<Item = Selection> + Send + 'static> Iterator for ReadEachToDevice<I> {
+    type Item = Result<Tensor, ArrayError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Err(error) = self.start() {
+            return Some(Err(error));
+        }
+        let State::Running { pending, process, .. } = &self.state else { return None };
+        if *process != std::process::id() {
+            self.state = State::Over;
+            return Some(Err(ArrayError::parameter("the reads were begun by a process that this one was forked from")));
+        }
+        if let Ok(read) = pending.recv() {
+            return Some(read.and_then(PendingTensor::wait));
+        }
+        if let State::Running { thread, .. } = std::mem::replace(&mut self.state, State::Over) {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        None
+    }
+}
+
+impl<I: Iterator<Item = Selection> + Send + 'static> FusedIterator for ReadEachToDevice<I> {}
+
+impl<I> fmt::Debug for ReadEachToDevice<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadEachToDevice").field("ahead", &self.ahead).finish_non_exhaustive()
+    }
+}
