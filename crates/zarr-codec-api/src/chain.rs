@@ -6,8 +6,8 @@ use zarr_buffer_api::DeviceId;
 use zarr_meta::Extension;
 
 use crate::{
-    ArrayRepresentation, Blocks, CodecError, CodecErrorKind, CodecProvider, DecodeSlot, Direction, EncodeSlot, Placement, Policy, Registry,
-    Representation, Scratch, Segment, Source, Stage, Target,
+    ArrayRepresentation, Blocks, CodecError, CodecErrorKind, CodecProvider, DecodeSlot, Direction, EncodeSlot, Pieces, Placement, Policy,
+    Registry, Representation, Scratch, Segment, Source, Stage, Target,
 };
 
 /// A codec chain, bound to implementations.
@@ -116,6 +116,14 @@ impl Chain {
     pub fn blocks<'a>(&self, encoded: &'a [u8]) -> Option<Box<dyn Blocks + 'a>> {
         match self.host.as_deref() {
             Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.blocks(encoded),
+            _ => None,
+        }
+    }
+
+    /// A decoder, on the host, that takes an encoded chunk in pieces; `None` where there is none.
+    pub fn pieces(&self) -> Option<Box<dyn Pieces>> {
+        match self.host.as_deref() {
+            Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.pieces(),
             _ => None,
         }
     }

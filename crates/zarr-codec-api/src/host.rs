@@ -29,6 +29,11 @@ pub trait HostSegment: fmt::Debug + Send + Sync + 'static {
         let _ = encoded;
         None
     }
+
+    /// A decoder that takes an encoded chunk in pieces; `None` where there is none.
+    fn pieces(&self) -> Option<Box<dyn Pieces>> {
+        None
+    }
 }
 
 /// An encoded chunk in blocks: stretches of the decoded bytes, each of which can be decoded on its own, on any thread.
@@ -44,6 +49,22 @@ pub trait Blocks: Send + Sync {
     /// # Errors
     /// When the bytes are bad, or `decoded` is not as long as the block.
     fn decode(&self, index: usize, decoded: &mut [u8]) -> Result<(), CodecError>;
+}
+
+/// Decodes one chunk from its start to its end, a piece at a time: a reader that is to copy what is decoded elsewhere needs no room for the whole chunk, neither
+/// encoded nor decoded.
+pub trait Pieces {
+    /// Takes the next encoded bytes, cut anywhere, and lends what they decode to, in order, to `each`. Together no more than the chunk decodes to.
+    ///
+    /// # Errors
+    /// When the bytes are bad, or better decoded at once. Decoding all of the chunk then tells, and nothing more is to be asked of this.
+    fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError>;
+
+    /// The chunk ends here.
+    ///
+    /// # Errors
+    /// When its bytes, or what they decoded to, are not all of it.
+    fn finish(self: Box<Self>) -> Result<(), CodecError>;
 }
 
 /// One chunk to decode.

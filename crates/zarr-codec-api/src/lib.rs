@@ -61,7 +61,7 @@ mod simple;
 pub use chain::{BoundSegment, Chain};
 pub use device::{Completion, DeviceContext, DeviceSegment, DeviceSlot, Ticket};
 pub use error::{CodecError, CodecErrorKind};
-pub use host::{Blocks, DecodeSlot, EncodeSlot, HostSegment, Scratch, Source, Target};
+pub use host::{Blocks, DecodeSlot, EncodeSlot, HostSegment, Pieces, Scratch, Source, Target};
 pub use provider::{Bound, CodecProvider, Direction, Placement, Segment};
 pub use registry::{Limits, Policy, Registry};
 pub use representation::{ArrayRepresentation, ByteLen, Representation, Stage, VariableData};

@@ -6,8 +6,8 @@ use zarr_meta::Extension;
 
 use self::segment::{SimpleSegment, Step};
 use crate::{
-    ArrayRepresentation, Blocks, Bound, ByteLen, CodecError, CodecProvider, Direction, Limits, Placement, Representation, Segment, Stage,
-    VariableData,
+    ArrayRepresentation, Blocks, Bound, ByteLen, CodecError, CodecProvider, Direction, Limits, Pieces, Placement, Representation, Segment,
+    Stage, VariableData,
 };
 
 mod segment;
@@ -46,6 +46,13 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync + 'static {
     /// [`BytesToBytes::decode`] then tells.
     fn blocks<'a>(&self, encoded: &'a [u8], decoded_len: usize) -> Option<Box<dyn Blocks + 'a>> {
         let _ = (encoded, decoded_len);
+        None
+    }
+
+    /// For codecs that decode from the start to the end: a decoder that takes a chunk of `decoded_len` bytes in pieces, with less memory than
+    /// [`BytesToBytes::decode`] and in the same time. What it accepts, that does, too, and decodes to the same.
+    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+        let _ = decoded_len;
         None
     }
 }

@@ -1,8 +1,8 @@
 //! A run of per-chunk codecs as one segment: the fewest passes over the bytes, and scratch memory reused.
 
 use crate::{
-    ArrayRepresentation, Blocks, CodecError, DecodeSlot, EncodeSlot, HostSegment, Representation, Scratch, SimpleCodec, Source, Stage,
-    Target,
+    ArrayRepresentation, Blocks, CodecError, DecodeSlot, EncodeSlot, HostSegment, Pieces, Representation, Scratch, SimpleCodec, Source,
+    Stage, Target,
 };
 
 /// One codec with the sizes on either side of it.
@@ -308,6 +308,14 @@ impl HostSegment for SimpleSegment {
             current = step.view(current)?.ok()?;
         }
         codec.blocks(current, decoded_len)
+    }
+
+    /// Of the last codec, where all others leave bytes as they are. A checksum behind it would have to see all of them first.
+    fn pieces(&self) -> Option<Box<dyn Pieces>> {
+        let (step, others) = self.steps.split_last()?;
+        let SimpleCodec::BytesToBytes(codec) = &step.codec else { return None };
+        let decoded_len = step.decoded_len.filter(|_| step.decoded_exact)?;
+        others.iter().all(Step::is_verbatim).then(|| codec.pieces(decoded_len))?
     }
 
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {

@@ -12,6 +12,7 @@ pub(super) fn cases() -> Vec<CodecCase> {
         case("decode/other-size", "bytes that decode to another size than the destination's are refused", other_size),
         case("decode/limit", "what grows stays within its limit, and is refused beyond it", limit),
         case("decode/blocks", "blocks decode, each on its own and in any order, to parts of the whole, and to no other length", blocks),
+        case("decode/pieces", "pieces, cut anywhere, decode to the whole and to no more, or fail where only the whole will do", pieces),
         case("decode/reads-past", "what lies behind the encoded bytes, and before them, makes no difference", reads_past),
     ]
 }
@@ -142,6 +143,42 @@ fn blocks(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
             ensure!(
                 whole == Some(Sample::Bytes(parts)),
                 "all blocks of {} are good, and the whole is not, or is something else",
+                mutant.what
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Decodes in pieces of `piece` bytes. `None` when the codec has no pieces, or wants all of the chunk at once.
+fn in_pieces(codec: &Codec, encoded: &[u8], piece: usize, len: usize) -> Result<Option<Vec<u8>>, Broken> {
+    let Some(mut pieces) = codec.decoder.pieces() else { return Ok(None) };
+    let mut decoded = Vec::new();
+    let good = encoded.chunks(piece).all(|piece| pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes)).is_ok());
+    ensure!(decoded.len() <= len, "pieces of {piece} bytes decode to {} bytes, of a chunk of {len}", decoded.len());
+    Ok((good && pieces.finish().is_ok()).then_some(decoded))
+}
+
+fn pieces(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
+    const CUTS: [usize; 4] = [1, 3, 64, usize::MAX];
+    let codec = Codec::of(subject)?;
+    let Some(len) = codec.exact.filter(|_| codec.decoder.pieces().is_some()) else { return Ok(()) };
+    let chunks = chunks(subject, &codec)?;
+    for (index, Chunk { encoded, decoded, .. }) in chunks.iter().enumerate() {
+        for piece in CUTS {
+            let same = in_pieces(&codec, encoded, piece, len)?.is_none_or(|found| *decoded == Sample::Bytes(found));
+            ensure!(same, "sample {index} in pieces of {piece} bytes is something else than the whole");
+        }
+    }
+    let encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
+    for mutant in Kind::ALL.iter().flat_map(|kind| kind.of(&encoded, trial, subject.many())) {
+        trial.input(&mutant.bytes);
+        for piece in CUTS {
+            let Some(found) = in_pieces(&codec, &mutant.bytes, piece, len)? else { continue };
+            let whole = codec.decode(&mutant.bytes).ok();
+            ensure!(
+                whole == Some(Sample::Bytes(found)),
+                "the pieces of {} are good, and the whole is not, or is something else",
                 mutant.what
             );
         }

@@ -29,6 +29,9 @@ enum Fault {
     SecondBlockIsTheFirst,
     BlocksTakeAnyLength,
     BlocksAcceptWhatTheWholeDoesNot,
+    PiecesStayEncoded,
+    PiecesEndAnywhere,
+    PiecesGiveTooMuch,
     // Of the provider:
     TakesUnknownCodecs,
     FailsOnUnknownCodecs,
@@ -123,11 +126,42 @@ impl HostSegment for WrongSegment {
         let body = if self.fault == Fault::BlocksAcceptWhatTheWholeDoesNot {
             encoded.get(5..105)
         } else {
-            encoded.strip_prefix(&[0, 100, 0, 0, 0]).filter(|body| body.len() == 100)
+            encoded.strip_prefix(&HEADER).filter(|body| body.len() == 100)
         };
         Some(Box::new(Blocks { fault: self.fault, decoded: body?.iter().map(|byte| !byte).collect() }))
     }
+    fn pieces(&self) -> Option<Box<dyn zarr_codec_api::Pieces>> {
+        Some(Box::new(Pieces { fault: self.fault, header: Vec::new(), given: 0 }))
+    }
 }
+
+/// A chunk of "framed" of 100 bytes, in pieces.
+struct Pieces {
+    fault: Fault,
+    header: Vec<u8>,
+    given: usize,
+}
+
+impl zarr_codec_api::Pieces for Pieces {
+    fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError> {
+        let (header, body) = encoded.split_at(encoded.len().min(HEADER.len() - self.header.len()));
+        self.header.extend_from_slice(header);
+        let room = 100 - self.given;
+        if !HEADER.starts_with(&self.header) || (body.len() > room && self.fault != Fault::PiecesGiveTooMuch) {
+            return Err(CodecError::format("framed", "not what it should be"));
+        }
+        self.given = 100.min(self.given + body.len());
+        each(&body.iter().map(|byte| if self.fault == Fault::PiecesStayEncoded { *byte } else { !byte }).collect::<Vec<u8>>());
+        Ok(())
+    }
+    fn finish(self: Box<Self>) -> Result<(), CodecError> {
+        let ends = self.given == 100 || self.fault == Fault::PiecesEndAnywhere;
+        if ends { Ok(()) } else { Err(CodecError::format("framed", "cut short")) }
+    }
+}
+
+/// Of a chunk of "framed" of 100 bytes.
+const HEADER: [u8; 5] = [0, 100, 0, 0, 0];
 
 /// A chunk of "framed" in blocks of 40 bytes.
 struct Blocks {
@@ -224,5 +258,8 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         alone(Fault::SecondBlockIsTheFirst, "codec/decode/blocks"),
         alone(Fault::BlocksTakeAnyLength, "codec/decode/blocks"),
         alone(Fault::BlocksAcceptWhatTheWholeDoesNot, "codec/decode/blocks"),
+        alone(Fault::PiecesStayEncoded, "codec/decode/pieces"),
+        alone(Fault::PiecesEndAnywhere, "codec/decode/pieces"),
+        alone(Fault::PiecesGiveTooMuch, "codec/decode/pieces"),
     ]
 }
