@@ -172,6 +172,14 @@ fn decode(chain: &Chain, encoded: &[u8]) -> Option<Decoded> {
             assert_eq!(every.is_ok(), result.is_ok(), "blocks decode each on its own, and all at once");
             assert!(every.is_err() || by_block == decoded, "the same comes out");
         }
+        if let Some(mut pieces) = chain.pieces() {
+            let mut in_pieces = Vec::new();
+            let every = encoded.chunks(7).try_for_each(|piece| pieces.decode(piece, &mut |bytes| in_pieces.extend_from_slice(bytes)));
+            assert!(in_pieces.len() <= len, "no more than the chunk");
+            if every.and_then(|()| pieces.finish()).is_ok() {
+                assert!(result.is_ok() && in_pieces == decoded, "what pieces accept, the whole is");
+            }
+        }
         result.ok()?;
         Some(Decoded::Fixed(decoded))
     } else {

@@ -14,13 +14,16 @@
 //! * *Dictionaries* are refused: Zarr has no place to keep one.
 //! * Frames of the formats before 0.8 are refused.
 //!
+//! Large chunks are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
+//! RFC 8878 §3.1.1.1.2 forbids, is not found out by that.
+//!
 //! One frame with a content size is written.
 
-use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
+use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Pieces, Representation, SimpleCodec};
 use zarr_meta::Extension;
 
 use crate::config;
-use crate::library::zstd::{self as library, frames};
+use crate::library::zstd::{self as library, frames, pieces};
 
 const NAME: &str = "zstd";
 
@@ -93,5 +96,22 @@ impl BytesToBytes for Zstd {
     fn encode(&self, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), CodecError> {
         encoded.reserve(library::bound(decoded.len()));
         library::compress(decoded, encoded, self.level, self.checksum).map(drop).map_err(|problem| CodecError::parameter(NAME, problem))
+    }
+
+    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+        Some(Box::new(Frames(pieces::Pieces::new(decoded_len))))
+    }
+}
+
+/// The frames of a chunk, in pieces.
+struct Frames(pieces::Pieces);
+
+impl Pieces for Frames {
+    fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError> {
+        self.0.decode(encoded, each).map_err(|problem| CodecError::format(NAME, problem))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), CodecError> {
+        self.0.finish().map_err(|problem| CodecError::format(NAME, problem))
     }
 }

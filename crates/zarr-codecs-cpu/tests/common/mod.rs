@@ -31,7 +31,7 @@ pub(crate) fn encode(codec: &dyn BytesToBytes, decoded: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Decodes all at once, and block by block where there are blocks: to the same, or neither.
+/// Decodes all at once, block by block where there are blocks, and in pieces where there are such: to the same.
 pub(crate) fn decode(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Result<Vec<u8>, CodecError> {
     let mut decoded = vec![0xA5; len];
     let result = codec.decode(encoded, &mut decoded);
@@ -40,7 +40,20 @@ pub(crate) fn decode(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Re
         (Err(error), Some(Ok(_))) => panic!("blocks decode, and together they do not: {error}"),
         _ => {}
     }
+    if let Some(in_pieces) = decode_in_pieces(codec, encoded, len) {
+        assert!(result.is_ok() && in_pieces == decoded, "what pieces accept, the whole is");
+    }
     result.map(|()| decoded)
+}
+
+/// Decodes some bytes at a time; `None` where that fails.
+fn decode_in_pieces(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Option<Vec<u8>> {
+    let (mut pieces, mut decoded) = (codec.pieces(len)?, Vec::new());
+    for piece in encoded.chunks(61) {
+        pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes)).ok()?;
+        assert!(decoded.len() <= len, "more than {len} bytes");
+    }
+    pieces.finish().ok().map(|()| decoded)
 }
 
 /// Decodes block by block, from the last to the first.

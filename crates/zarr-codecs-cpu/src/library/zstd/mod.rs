@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use ::zstd::zstd_safe::{CCtx, CParameter, DCtx, WriteBuf, compress_bound, get_error_name};
 
 pub(crate) mod frames;
+#[cfg(feature = "zstd")]
+pub(crate) mod pieces;
 
 /// The most that a thread's encoder keeps between calls. The highest levels want hundreds of megabytes.
 const KEEP: usize = 16 << 20;

@@ -1,0 +1,390 @@
+//! Frames in pieces, block by block, to a ring that holds the window and no more. What was decoded is lent from where libzstd wrote it: its streaming
+//! interface would copy it out of a window of its own.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use ::zstd::zstd_safe::get_error_name;
+use ::zstd::zstd_safe::zstd_sys as sys;
+
+use super::{NO_MEMORY, Problem};
+
+/// As many bytes as tell how long the header of a frame is.
+const START: usize = 5;
+/// Decoded bytes that are lent together: blocks may be of some kilobytes.
+const LEND: usize = 512 << 10;
+/// The largest ring that a thread keeps.
+const KEEP: usize = 4 << 20;
+
+thread_local! {
+    static MEMORY: Cell<Memory> = const { Cell::new(Memory { context: None, ring: Vec::new(), held: Vec::new() }) };
+}
+
+/// A chunk that is decoded in pieces.
+pub(crate) struct Pieces {
+    memory: Memory,
+    stage: Stage,
+    /// How many bytes the stage takes at once.
+    wanted: usize,
+    /// Where in the ring the next block goes.
+    at: usize,
+    /// Up to where what was decoded has been lent.
+    lent: usize,
+    /// Where a frame goes around the ring: the most that a block decodes to. Without room for so much, the next one goes to the start.
+    turn: Option<usize>,
+    /// Decoded bytes to come.
+    left: usize,
+    started: bool,
+}
+
+enum Stage {
+    Header,
+    /// Behind the header of a skippable frame.
+    Skip,
+    Frame,
+    Failed,
+}
+
+/// What a thread reuses from chunk to chunk.
+#[derive(Default)]
+struct Memory {
+    context: Option<Context>,
+    ring: Vec<u8>,
+    /// Of what the stage takes at once, the bytes that came with earlier pieces.
+    held: Vec<u8>,
+}
+
+impl Pieces {
+    /// For a chunk of `decoded_len` bytes.
+    pub(crate) fn new(decoded_len: usize) -> Self {
+        let memory = MEMORY.take();
+        Self { memory, stage: Stage::Header, wanted: START, at: 0, lent: 0, turn: None, left: decoded_len, started: false }
+    }
+
+    pub(crate) fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
+        if let Stage::Failed = self.stage {
+            return Err("an earlier piece is bad");
+        }
+        let result = self.take_all(encoded, each);
+        if result.is_err() {
+            self.stage = Stage::Failed;
+        }
+        result
+    }
+
+    /// Whether the chunk may end here, and nothing of it is missing.
+    pub(crate) fn finish(&self) -> Result<(), Problem> {
+        if !matches!(self.stage, Stage::Header) || !self.memory.held.is_empty() || !self.started {
+            return Err("the frame is cut short");
+        }
+        if self.left > 0 { Err("the frames decode to less than the chunk") } else { Ok(()) }
+    }
+
+    fn take_all(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
+        let mut rest = encoded;
+        while !rest.is_empty() {
+            let held = self.memory.held.len();
+            let (front, behind) = rest.split_at(self.wanted.saturating_sub(held).min(rest.len()));
+            rest = behind;
+            if let Stage::Skip = self.stage {
+                self.wanted = self.wanted.saturating_sub(front.len());
+                self.end_frame_if_done();
+            } else if front.len() == self.wanted {
+                self.take(front, each)?;
+            } else {
+                self.memory.held.extend_from_slice(front);
+                if self.memory.held.len() == self.wanted {
+                    let mut held = std::mem::take(&mut self.memory.held);
+                    self.take(&held, each)?;
+                    if self.memory.held.is_empty() {
+                        held.clear();
+                        self.memory.held = held;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes as many bytes as are wanted.
+    fn take(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
+        match self.stage {
+            Stage::Header => self.header(bytes),
+            _ => self.step(bytes, each),
+        }
+    }
+
+    /// The bytes of a header from its start, which may be too few.
+    fn header(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        let mut header = sys::ZSTD_FrameHeader {
+            frameContentSize: 0,
+            windowSize: 0,
+            blockSizeMax: 0,
+            frameType: sys::ZSTD_FrameType_e::ZSTD_frame,
+            headerSize: 0,
+            dictID: 0,
+            checksumFlag: 0,
+            _reserved1: 0,
+            _reserved2: 0,
+        };
+        // SAFETY: the bytes are a slice, and the header is one.
+        let more = check(unsafe { sys::ZSTD_getFrameHeader(&raw mut header, bytes.as_ptr().cast(), bytes.len()) })?;
+        if more > 0 {
+            self.memory.held.extend_from_slice(bytes);
+            self.wanted = more;
+            return Ok(());
+        }
+        let first = !std::mem::replace(&mut self.started, true);
+        let content_size = usize::try_from(header.frameContentSize).unwrap_or(usize::MAX);
+        if let sys::ZSTD_FrameType_e::ZSTD_skippableFrame = header.frameType {
+            (self.stage, self.wanted) = (Stage::Skip, content_size);
+            self.end_frame_if_done();
+            return Ok(());
+        }
+        // SAFETY: no conditions.
+        let window = unsafe { sys::ZSTD_decodingBufferSize_min(header.windowSize, u64::MAX) };
+        let most = content_size.min(self.left);
+        let turns = window < most;
+        if first && !turns && most == self.left {
+            return Err("its window is as large as the chunk");
+        }
+        self.turn = turns.then(|| usize::try_from(header.blockSizeMax).unwrap_or(usize::MAX));
+        (self.at, self.lent) = (0, 0);
+        self.memory.ring.resize(window.min(most), 0);
+        let context = match &mut self.memory.context {
+            Some(context) => context,
+            empty => empty.insert(Context::new().ok_or(NO_MEMORY)?),
+        };
+        context.begin()?;
+        self.stage = Stage::Frame;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let wanted = self.memory.context.as_mut().map_or(0, Context::wanted);
+            let (front, behind) = rest.split_at(wanted.min(rest.len()));
+            rest = behind;
+            self.step(front, &mut |_| {})?;
+        }
+        Ok(())
+    }
+
+    /// One step inside a frame: a part of its header, a block or its header, or the checksum.
+    fn step(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
+        let Memory { context: Some(context), ring, .. } = &mut self.memory else { return Err(NO_MEMORY) };
+        let room = ring.len().saturating_sub(self.at);
+        let to = ring.as_mut_ptr().wrapping_add(self.at);
+        // SAFETY: `bytes` is a slice, and there is `room` behind `to` in the ring. What the library reads back, of earlier blocks of this frame, lies in the
+        // ring, too, which is neither moved nor written by others before the next frame begins.
+        let written = unsafe { sys::ZSTD_decompressContinue(context.0.as_ptr(), to.cast(), room, bytes.as_ptr().cast(), bytes.len()) };
+        let written = check(written)?;
+        self.left = self.left.checked_sub(written).ok_or("the frames decode to more than the chunk")?;
+        self.at = self.at.saturating_add(written);
+        self.wanted = context.wanted();
+        let turn = self.turn.is_some_and(|block| ring.len().saturating_sub(self.at) < block);
+        let pending = ring.get(self.lent..self.at).unwrap_or_default();
+        if turn || self.wanted == 0 || pending.len() >= LEND {
+            each(pending);
+            self.at = if turn { 0 } else { self.at };
+            self.lent = self.at;
+        }
+        self.end_frame_if_done();
+        Ok(())
+    }
+
+    fn end_frame_if_done(&mut self) {
+        if self.wanted == 0 {
+            (self.stage, self.wanted) = (Stage::Header, START);
+        }
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.held.clear();
+        if memory.ring.capacity() > KEEP {
+            memory.ring = Vec::new();
+        }
+        // A thread that ends keeps nothing.
+        let _ = MEMORY.try_with(|kept| kept.set(memory));
+    }
+}
+
+/// The outcome of a call.
+fn check(code: usize) -> Result<usize, Problem> {
+    // SAFETY: no conditions.
+    if unsafe { sys::ZSTD_isError(code) } == 0 { Ok(code) } else { Err(get_error_name(code)) }
+}
+
+/// A context for decoding.
+struct Context(NonNull<sys::ZSTD_DCtx>);
+
+impl Context {
+    fn new() -> Option<Self> {
+        // SAFETY: no conditions.
+        NonNull::new(unsafe { sys::ZSTD_createDCtx() }).map(Self)
+    }
+
+    /// Makes it ready for a frame.
+    fn begin(&mut self) -> Result<(), Problem> {
+        // SAFETY: the context is one.
+        check(unsafe { sys::ZSTD_decompressBegin(self.0.as_ptr()) }).map(drop)
+    }
+
+    /// How many bytes the next step takes; 0 behind a frame.
+    fn wanted(&mut self) -> usize {
+        // SAFETY: the context is one.
+        unsafe { sys::ZSTD_nextSrcSizeToDecompress(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the context is one, and this is its end.
+        unsafe { sys::ZSTD_freeDCtx(self.0.as_ptr()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::zstd::zstd_safe::{CCtx, CParameter};
+
+    use super::*;
+    use crate::library::zstd::decompress;
+
+    /// Bytes with matches at all distances, and stretches that do not shrink.
+    fn data(len: usize) -> Vec<u8> {
+        let mut state = 7u64;
+        let mut bytes = Vec::with_capacity(len + 1000);
+        while bytes.len() < len {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let run = (state >> 40) as usize % 700 + 1;
+            match state >> 33 & 7 {
+                0 => bytes.extend(std::iter::repeat_n((state >> 16) as u8, run * 3)),
+                1 | 2 => bytes.extend((0..run as u64).map(|i| (state.wrapping_mul(i | 1) >> 56) as u8)),
+                _ => {
+                    let back = (state >> 8) as usize % bytes.len().max(1);
+                    bytes.extend_from_within(back..bytes.len().min(back + run));
+                }
+            }
+        }
+        bytes.truncate(len);
+        bytes
+    }
+
+    fn frame(decoded: &[u8], window_log: u32, sized: bool, checksum: bool) -> Vec<u8> {
+        let mut context = CCtx::create();
+        for parameter in [CParameter::WindowLog(window_log), CParameter::ContentSizeFlag(sized), CParameter::ChecksumFlag(checksum)] {
+            context.set_parameter(parameter).unwrap();
+        }
+        let mut encoded = Vec::with_capacity(::zstd::zstd_safe::compress_bound(decoded.len()));
+        context.compress2(&mut encoded, decoded).unwrap();
+        encoded
+    }
+
+    fn skippable(len: u8) -> Vec<u8> {
+        let mut frame = vec![0x53, 0x2A, 0x4D, 0x18, len, 0, 0, 0];
+        frame.resize(frame.len() + usize::from(len), 0x28);
+        frame
+    }
+
+    fn in_pieces(encoded: &[u8], len: usize, piece: usize) -> Result<Vec<u8>, Problem> {
+        let mut decoded = Vec::new();
+        let mut pieces = Pieces::new(len);
+        for piece in encoded.chunks(piece) {
+            pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes))?;
+            assert!(decoded.len() <= len, "more than the chunk");
+        }
+        pieces.finish().map(|()| decoded)
+    }
+
+    #[test]
+    fn nothing_is_decoded_behind_a_bad_piece() {
+        let whole = data(100_000);
+        let encoded = frame(&whole, 10, false, false);
+        let mut pieces = Pieces::new(whole.len());
+        pieces.decode(&encoded[..5000], &mut |_| {}).unwrap();
+        assert!(pieces.decode(&[0xFF; 2000], &mut |_| {}).is_err());
+        assert!(pieces.decode(&encoded, &mut |_| panic!("no more")).is_err());
+        assert!(pieces.finish().is_err());
+        assert!(in_pieces(&encoded, whole.len(), 1000).as_ref() == Ok(&whole), "the thread's memory is as good as new");
+    }
+
+    #[test]
+    fn pieces_decode_to_what_the_whole_does() {
+        let whole = data(900_000);
+        for window_log in [10, 12, 15, 17, 18, 19] {
+            for (sized, checksum) in [(true, false), (false, false), (false, true)] {
+                let encoded = frame(&whole, window_log, sized, checksum);
+                for piece in [1, 2, 7, 1000, 65_537, 256 << 10, usize::MAX] {
+                    let decoded = in_pieces(&encoded, whole.len(), piece);
+                    assert!(decoded.as_ref() == Ok(&whole), "window 2^{window_log}, {piece} bytes at a time: {:?}", decoded.err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_as_large_as_the_chunk_is_left_to_the_whole() {
+        let whole = data(300_000);
+        for encoded in [frame(&whole, 20, true, false), frame(&whole, 18, false, false)] {
+            assert_eq!(in_pieces(&encoded, whole.len(), 1000).err(), Some("its window is as large as the chunk"));
+        }
+    }
+
+    #[test]
+    fn several_frames_follow_each_other() {
+        let whole = data(700_000);
+        let (first, rest) = whole.split_at(123_456);
+        let (second, third) = rest.split_at(50_001);
+        for (one, two, three) in [(15, 10, 12), (17, 20, 20), (10, 20, 15)] {
+            let parts = [
+                skippable(0),
+                frame(first, one, true, true),
+                skippable(255),
+                frame(second, two, false, true),
+                frame(&[], 10, true, false),
+                frame(third, three, one == 17, false),
+                skippable(3),
+            ];
+            let encoded = parts.concat();
+            for piece in [1, 5, 100, 100_000, usize::MAX] {
+                assert!(in_pieces(&encoded, whole.len(), piece).as_ref() == Ok(&whole), "{one}, {two}, {three}, {piece} bytes at a time");
+            }
+            for other in [0, 1, first.len(), whole.len() - 1, whole.len() + 1] {
+                assert!(in_pieces(&encoded, other, 1000).is_err(), "accepted for {other} bytes");
+            }
+            assert!(in_pieces(&[encoded.as_slice(), &[0x28]].concat(), whole.len(), 1000).is_err(), "a byte behind the last frame");
+        }
+        assert!(in_pieces(&[], 0, 1).is_err(), "no frame");
+        assert_eq!(in_pieces(&skippable(9), 0, 4), Ok(Vec::new()));
+    }
+
+    /// Whatever the damage: what pieces accept, the whole is, too.
+    #[test]
+    fn damage_is_no_better_in_pieces() {
+        let whole = data(200_000);
+        let encoded = frame(&whole, 13, false, true);
+        let verdict = |bad: &[u8], what: &str| {
+            let mut at_once = vec![0; whole.len()];
+            let good = decompress(bad, &mut at_once) == Ok(whole.len());
+            for piece in [1000, 40_000] {
+                if let Ok(decoded) = in_pieces(bad, whole.len(), piece) {
+                    assert!(good && decoded == at_once, "{what}");
+                }
+            }
+            good
+        };
+        assert!(verdict(&encoded, "as it is"));
+        for end in (0..encoded.len()).step_by(997).chain(encoded.len() - 9..encoded.len()) {
+            assert!(!verdict(&encoded[..end], &format!("cut to {end}")));
+        }
+        for bit in (0..48 * 8).chain((48 * 8..encoded.len() * 8).step_by(4003)) {
+            let mut bad = encoded.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            verdict(&bad, &format!("bit {bit}"));
+        }
+        let mut bad = encoded.clone();
+        *bad.last_mut().unwrap() ^= 1;
+        assert!(!verdict(&bad, "the checksum"));
+    }
+}
