@@ -26,19 +26,19 @@ pub(crate) fn decode_shared(blocks: &dyn Blocks, decoded: &mut [u8], pool: &Pool
 }
 
 /// Where the elements of a leaf lie in the bytes of its chunk, row by row: a row is what lies at one position along the first axis.
-struct Rows {
+pub(crate) struct Rows {
     /// Of the first row.
-    offset: usize,
-    count: usize,
+    pub(crate) offset: usize,
+    pub(crate) count: usize,
     /// From one row to the next.
-    step: usize,
+    pub(crate) step: usize,
     /// Bytes from the first element of a row to the end of its last.
-    span: usize,
+    pub(crate) span: usize,
 }
 
 impl Rows {
     /// `None` where elements do not follow each other in even steps forwards.
-    fn new(leaf: &Leaf<'_>, gathered: &Gather, item_size: usize) -> Option<Self> {
+    pub(crate) fn new(leaf: &Leaf<'_>, gathered: &Gather, item_size: usize) -> Option<Self> {
         let lens = tile_lens(leaf);
         let mut strides = Vec::with_capacity(lens.len());
         for (&len, step) in lens.iter().zip(&gathered.steps) {

@@ -27,6 +27,7 @@ mod group;
 mod nd;
 mod node;
 mod options;
+mod pieces;
 mod plan;
 mod pool;
 mod read;

@@ -11,6 +11,7 @@ use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
+use crate::pieces::InPieces;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
 use crate::storage::Storage;
@@ -211,7 +212,7 @@ impl Blocking<'_> {
     fn fetch_chunks(&self, key: &StoreKey, range: ByteRange, parts: Vec<ChunkPart>) -> Result<(), ArrayError> {
         let plan = self.job.plan;
         if let [part] = parts.as_slice()
-            && self.fetch_in_place(key, range, part)?
+            && (self.fetch_in_place(key, range, part)? || self.fetch_in_pieces(key, range, part)?)
         {
             return Ok(());
         }
@@ -300,6 +301,47 @@ impl Blocking<'_> {
             None if part.within.is_some() => Err(vanished(plan, std::slice::from_ref(part))),
             None => Ok(tile.fill(plan.chunks.fill_bytes())?),
         }
+    }
+
+    /// Reads a chunk that is decoded in pieces to where it belongs. `false` when it is not such a chunk.
+    fn fetch_in_pieces(&self, key: &StoreKey, range: ByteRange, part: &ChunkPart) -> Result<bool, ArrayError> {
+        let plan = self.job.plan;
+        let Some(tiles) = self.job.sink.tiles() else { return Ok(false) };
+        let bound = plan.bound(&part.node)?;
+        let leaves = plan.leaves(&part.node);
+        let [leaf] = leaves.as_slice() else { return Ok(false) };
+        let Some(pieces) = InPieces::new(&bound, leaf).filter(|_| !part.partial) else { return Ok(false) };
+        let mut tile = tiles.claim(&leaf.tile)?;
+        let in_place = covers_in_order(&bound, leaf) && tile.as_contiguous().is_some();
+        if !in_place {
+            let opened;
+            let value = match self.value {
+                Some(value) => value,
+                None => {
+                    opened = self.job.store.reader(key)?;
+                    &*opened
+                }
+            };
+            if value.is_parallel() && with_scratch(|scratch| pieces.read(value, range, &mut tile, scratch))? {
+                return Ok(true);
+            }
+        }
+        // The tile is claimed now, so that the chunk is decoded from here.
+        let bound = range.len_hint().unwrap_or(bound.encoded_len.upper());
+        let fetched = with_scratch(|scratch| self.fetch_one(key, range, bound, scratch))?;
+        match &fetched {
+            Some(bytes) => {
+                let encoded = part.within.clone().map_or(Some(&**bytes), |within| bytes.get(within));
+                let encoded = encoded.ok_or_else(|| short(plan, &part.node))?;
+                with_scratch(|scratch| plan.decode(part, encoded, leaf, &mut tile, scratch))?;
+            }
+            None if part.within.is_some() => return Err(vanished(plan, std::slice::from_ref(part))),
+            None => tile.fill(plan.chunks.fill_bytes())?,
+        }
+        if let Some(Fetched::Scratch(bytes, _)) = fetched {
+            with_scratch(|scratch| scratch.give(bytes));
+        }
+        Ok(true)
     }
 
     fn fetch_one(&self, key: &StoreKey, range: ByteRange, bound: u64, scratch: &mut Scratch) -> Result<Option<Fetched>, ArrayError> {

@@ -509,6 +509,67 @@ fn a_large_chunk_in_blocks_is_decoded_by_several_threads() {
     assert!(matches!(error, ArrayError::Chunk { .. }), "{error}");
 }
 
+/// Chunks of a file are decoded in pieces, which end anywhere in a row.
+#[test]
+fn large_chunks_of_files_are_decoded_in_pieces() {
+    let shape = [70u64, 130, 140];
+    let mut random = Random(5);
+    let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|i| ((i / 50) as u16) ^ (random.next() & 0xFF) as u16).collect();
+    let second = Selection::Blocks(vec![1..2, 0..1, 0..1]);
+    let zstd = |codecs: &str, level: i32| format!(r#"[{codecs},{{"name":"zstd","configuration":{{"level":{level},"checksum":false}}}}]"#);
+    let little = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
+    let turned = r#"{"name":"transpose","configuration":{"order":[2,0,1]}},{"name":"bytes","configuration":{"endian":"little"}}"#;
+    // The second has a window as large as the chunk, and so is read again; of the others, a row is most of the chunk.
+    for (text, chunk, expected) in [
+        (zstd(little, 1), [40, 128, 130], 3..5),
+        (zstd(little, 5), [40, 128, 130], 2..3),
+        (zstd(turned, 1), [40, 128, 130], 1..2),
+        (zstd(little, 1), [4, 130, 1400], 1..2),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let files = AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap());
+        let builder = ArrayBuilder::new(shape, DataType::UInt16).chunks(chunk).codecs(codecs(&text));
+        let plain = builder.create(memory(), "/", &options()).unwrap();
+        builder.create(files.clone(), "/", &options()).unwrap().write_elements(&Selection::all(), &values).unwrap();
+        let (store, metrics) = Metrics::any(files);
+        let array = Array::open(store, "/", &options()).unwrap();
+        metrics.reset();
+        array.read(&Selection::ranges([1..4, 0..128, 0..130])).unwrap();
+        let requests = metrics.reset().requests();
+        assert!(expected.contains(&requests), "{text}: {requests} requests for a chunk");
+        assert!(array.read_elements::<u16>(&Selection::all()).unwrap() == values, "{text}");
+        for _ in 0..60 {
+            let wanted = selection(&mut random, &shape, false);
+            let expected: Vec<u16> = positions(&wanted, &shape).0.iter().map(|&at| values[at]).collect();
+            assert!(array.read_elements::<u16>(&wanted).unwrap() == expected, "{text}: {wanted:?}");
+        }
+        // What is wrong with a chunk is said as of one that is decoded at once.
+        let encoded = array.read_encoded_chunk(&[1, 0, 0]).unwrap().unwrap().to_vec();
+        let mut flipped = encoded.clone();
+        flipped[encoded.len() / 2] ^= 0x55;
+        for bad in [&encoded[..encoded.len() - 1], &encoded[..2], &[], &[encoded.as_slice(), &[0]].concat(), &flipped, &encoded.repeat(2)] {
+            for array in [&array, &plain] {
+                array.write_encoded_chunk(&[1, 0, 0], bad.to_vec()).unwrap();
+            }
+            let verdict = |array: &Array| array.read_elements::<u16>(&second).map_err(|error| error.to_string());
+            assert!(verdict(&array) == verdict(&plain), "{text}: {:?}, {:?}", verdict(&array).err(), verdict(&plain).err());
+        }
+        array.erase_chunk(&[1, 0, 0]).unwrap();
+        assert!(array.read_elements::<u16>(&second).unwrap().iter().all(|&element| element == 0));
+    }
+    // Inner chunks of a shard.
+    let dir = tempfile::tempdir().unwrap();
+    let (store, metrics) = Metrics::any(AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap()));
+    let builder = ArrayBuilder::new(shape, DataType::UInt16).chunks([35, 130, 140]).shards([70, 130, 140]).codecs(codecs(&zstd(little, 1)));
+    let array = builder.create(store, "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    metrics.reset();
+    let found = array.read_elements::<u16>(&Selection::ranges([35..70, 0..129, 0..140])).unwrap();
+    assert!(metrics.reset().requests() > 3, "one for the index, the others for pieces");
+    let rows = values[35 * 130 * 140..].chunks_exact(140).enumerate().filter(|(row, _)| row % 130 < 129);
+    assert!(found == rows.flat_map(|(_, row)| row).copied().collect::<Vec<_>>());
+}
+
 /// Results of which every chunk has parts in every huge page, below and above the size from which memory comes as zeros.
 #[test]
 fn chunks_that_are_spread_over_a_large_result() {
