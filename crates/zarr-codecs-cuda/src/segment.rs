@@ -364,7 +364,7 @@ impl DeviceSegment for KernelSegment {
     fn scratch_len(&self, slots: usize) -> u64 {
         let frames = self.recipe.zstd.map_or(0, |(_, len)| {
             let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
-            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX).total.saturating_add(staged)
+            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX, self.engine.multiprocessors()).total.saturating_add(staged)
         });
         self.table_len(slots).saturating_add(frames)
     }

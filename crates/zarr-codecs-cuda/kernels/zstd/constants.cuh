@@ -27,7 +27,7 @@ constexpr u32 ZSTD_BLOCK_SEQUENCES = 43690;
 constexpr u32 ZSTD_HEADER_SEQUENCES = 98047;
 // The most that a frame decodes to: an offset has 29 bits where sequences are staged.
 constexpr u32 ZSTD_CONTENT_MAX = 536870912;
-// The most that a chunk decodes to whose offsets have 23 bits, and whose literals wait at the end of its own output.
+// The most that a compact chunk decodes to: its offsets have 23 bits, and its literals wait at the end of its own output.
 constexpr u32 ZSTD_COMPACT_MAX = 8388608;
 
 // Blocks decoded by one warp at a time, at most.
@@ -35,7 +35,7 @@ constexpr u32 ZSTD_LITERALS_BATCH = 8;
 constexpr u32 ZSTD_SEQUENCES_BATCH = 8;
 
 // Bytes of the structures of format.cuh.
-constexpr u32 ZSTD_SLOT_SIZE = 32;
+constexpr u32 ZSTD_SLOT_SIZE = 40;
 constexpr u32 ZSTD_STATE_SIZE = 72;
 constexpr u32 ZSTD_BLOCK_SIZE = 128;
 constexpr u32 ZSTD_PLAN_SIZE = 104;

@@ -14,9 +14,11 @@ struct Slot {
     // Which of all blocks are this slot's, and how many there is room for.
     u32 first_block;
     u32 block_capacity;
+    // Not 0: of at most ZSTD_COMPACT_MAX bytes; it stages less, and is executed by one block of threads.
+    u32 is_compact, unused;
 
     DEVICE_MEMBER Input input() const { return Input{encoded, encoded_len}; }
-    DEVICE_MEMBER bool compact() const { return decoded_len <= ZSTD_COMPACT_MAX; }
+    DEVICE_MEMBER bool compact() const { return is_compact != 0; }
 };
 static_assert(sizeof(Slot) == ZSTD_SLOT_SIZE, "as the host has it");
 

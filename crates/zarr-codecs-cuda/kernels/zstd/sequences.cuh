@@ -136,7 +136,7 @@ DEVICE void tables_build(const Tables& tables, u32* entries, u8* cells, u16* sta
 //     0..15 the sequence that makes its first byte   32.. literals before that byte
 // then 4 bytes for each sequence,
 //     0..11 output before it   12..23 literals before it   24..31 offset
-// then the rest of each offset: 2 bytes in chunks of at most ZSTD_COMPACT_MAX bytes, 4 in others. Positions count from the start of the block, and lack
+// then the rest of each offset: 2 bytes in compact chunks, 4 in others. Positions count from the start of the block, and lack
 // what the notes tell.
 struct Staged {
     u64* notes;

@@ -28,6 +28,8 @@ struct Slot {
     decoded_len: u32,
     first_block: u32,
     block_capacity: u32,
+    compact: u32,
+    _unused: u32,
 }
 const _: () = assert!(size_of::<Slot>() == ZSTD_SLOT_SIZE as usize);
 
@@ -58,10 +60,21 @@ const _: () = assert!(size_of::<Decode>() == ZSTD_PLAN_SIZE as usize);
 const SERIAL_GRID: u32 = 4;
 /// Room of one of them: literals, then sequences of 16 bytes and one that ends them.
 const SERIAL_STRIDE: u32 = ZSTD_BLOCK_MAX + (ZSTD_HEADER_SEQUENCES + 1) * 16;
+/// Chunks of more bytes are worth several blocks of threads each, where there are few.
+const SHARED_MIN: u64 = 512 << 10;
+/// Blocks of threads for a chunk that are worth more than a compact one.
+const SHARERS_MIN: u64 = 4;
+
+/// Up to how many bytes chunks of a batch are compact: they stage less, and one block of threads executes each. Larger ones are executed by several.
+fn compact_max(decoded: impl Iterator<Item = u64>, processors: u32) -> u64 {
+    let large = decoded.filter(|&len| len > SHARED_MIN).count() as u64;
+    if large * SHARERS_MIN <= u64::from(processors) { SHARED_MIN } else { u64::from(ZSTD_COMPACT_MAX) }
+}
+
 /// The most that a chunk stages: of a compact one, 6 bytes for each sequence, which makes 3 bytes at least; of others, 8, and its literals. And notes and
 /// padding for each block.
-fn worst_need(decoded: u64) -> u64 {
-    let staged = if decoded <= u64::from(ZSTD_COMPACT_MAX) { 2 * decoded } else { decoded.saturating_mul(11) / 3 };
+fn worst_need(decoded: u64, compact_max: u64) -> u64 {
+    let staged = if decoded <= compact_max { 2 * decoded } else { decoded.saturating_mul(11) / 3 };
     let notes = decoded.min(u64::from(ZSTD_BLOCK_MAX)).div_ceil(u64::from(ZSTD_TILE_STEP)) * 8;
     staged.saturating_add(block_capacity(decoded) * (notes + 32))
 }
@@ -82,12 +95,14 @@ pub(crate) struct Layout {
     arena_len: u64,
     wave_count: u32,
     block_capacity: u32,
+    compact_max: u64,
     pub(crate) total: u64,
 }
 
 impl Layout {
-    /// For chunks that decode to `decoded` bytes each, within `budget` bytes if that can be.
-    pub(crate) fn new(decoded: impl Iterator<Item = u64> + Clone, budget: u64) -> Self {
+    /// For chunks that decode to `decoded` bytes each, within `budget` bytes if that can be, on a device of so many multiprocessors.
+    pub(crate) fn new(decoded: impl Iterator<Item = u64> + Clone, budget: u64, processors: u32) -> Self {
+        let compact_max = compact_max(decoded.clone(), processors);
         let mut at = 0;
         let mut take = |len: u64| {
             let from = at;
@@ -96,7 +111,7 @@ impl Layout {
         };
         let count = decoded.clone().count() as u64;
         let output: u64 = decoded.clone().sum();
-        let worst: u64 = decoded.clone().map(worst_need).fold(0, u64::saturating_add);
+        let worst: u64 = decoded.clone().map(|len| worst_need(len, compact_max)).fold(0, u64::saturating_add);
         let block_capacity: u64 = decoded.map(block_capacity).sum();
         let slots = take(count * u64::from(ZSTD_SLOT_SIZE));
         let waves = take(u64::from(ZSTD_MAX_WAVES * ZSTD_WAVE_SIZE));
@@ -138,6 +153,7 @@ impl Layout {
             arena_len,
             wave_count,
             block_capacity: (list / 4) as u32,
+            compact_max,
             total: at,
         }
     }
@@ -155,7 +171,7 @@ pub(crate) fn takes(decoded: u64) -> bool {
 
 /// Enqueues the decoding of `chunks`. The statuses, 4 bytes each, will be in the buffer that this gives.
 pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
-    let layout = Layout::new(chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget);
+    let layout = Layout::new(chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget, engine.multiprocessors());
     if layout.total > context.scratch_budget {
         let message = format!("{} bytes of temporary memory, of a budget of {}", layout.total, context.scratch_budget);
         return Err(CodecError::new(CodecErrorKind::Limit, "zstd", message));
@@ -172,6 +188,8 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
             decoded_len: u32::try_from(chunk.decoded.len()).map_err(too_large)?,
             first_block,
             block_capacity: capacity,
+            compact: u32::from(chunk.decoded.len() as u64 <= layout.compact_max),
+            _unused: 0,
         });
         first_block += capacity;
     }
@@ -206,7 +224,7 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
     };
     let reads: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.encoded).collect();
     let writes: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.decoded).chain([&scratch]).collect();
-    enqueue(context.queue, &reads, &writes, || launch_all(engine, context, params, chunks))?;
+    enqueue(context.queue, &reads, &writes, || launch_all(engine, context, params, &slots))?;
 
     let statuses = usize_of(layout.statuses)?;
     let on_device = scratch.slice(statuses..statuses + chunks.len() * 4)?;
@@ -215,39 +233,39 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
     Ok(on_host)
 }
 
-fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Decode, chunks: &[Chunk<'_>]) -> Result<(), BufferError> {
+fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Decode, slots: &[Slot]) -> Result<(), BufferError> {
     let launch_on = |queue: &dyn Queue, kernel, grid: u32, threads, shared, params: &Decode| {
         // SAFETY: the addresses are those of buffers that the caller's `enqueue` holds, laid out as `Layout` says, which is as the kernels want it. The
         // caller's queue waits for the other one.
         unsafe { engine.launch(queue, kernel, Launch { grid, threads, shared }, bytemuck::bytes_of(params)) }
     };
     let launch = |kernel, grid, threads, shared, params: &Decode| launch_on(context.queue, kernel, grid, threads, shared, params);
-    let slots = params.slot_count;
+    let slot_count = params.slot_count;
     let processors = engine.multiprocessors();
-    launch(Kernel::ZstdPlan, slots, ZSTD_PLAN_THREADS, ZSTD_PLAN_SHARED, &params)?;
+    launch(Kernel::ZstdPlan, slot_count, ZSTD_PLAN_THREADS, ZSTD_PLAN_SHARED, &params)?;
     launch(Kernel::ZstdAssign, 1, ZSTD_ASSIGN_THREADS, ZSTD_PLAN_SHARED, &params)?;
     for pass in 0..2 {
         params.batch = pass;
-        launch(Kernel::ZstdList, slots, ZSTD_PLAN_THREADS, 0, &params)?;
+        launch(Kernel::ZstdList, slot_count, ZSTD_PLAN_THREADS, 0, &params)?;
     }
 
     // As many blocks as frames of blocks of the usual size have: spread over the device, as few to a warp as fill it.
-    let blocks: u64 = chunks.iter().map(|chunk| (chunk.decoded.len() as u64).div_ceil(u64::from(ZSTD_BLOCK_MAX)).max(1)).sum();
+    let blocks: u64 = slots.iter().map(|slot| u64::from(slot.decoded_len.div_ceil(ZSTD_BLOCK_MAX).max(1))).sum();
     let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
     let literals_batch = blocks.div_ceil(processors * 8).clamp(1, ZSTD_LITERALS_BATCH);
     let sequences_batch = blocks.div_ceil(processors * 4).clamp(1, ZSTD_SEQUENCES_BATCH);
     let sequences_shared = ZSTD_SEQUENCES_SHARED_FIXED + sequences_batch * ZSTD_SEQUENCES_SHARED_EACH;
-    let copies = (processors * 4).div_ceil(slots).clamp(1, 64);
-    let (execute, threads) = match slots {
-        _ if slots < 2 * processors && engine.has_registers() => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
+    let copies = (processors * 4).div_ceil(slot_count).clamp(1, 64);
+    let (execute, threads) = match slot_count {
+        _ if slot_count < 2 * processors && engine.has_registers() => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
         _ => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
     };
     let execute_memory = |threads| {
         let tile = threads * ZSTD_BYTES_PER_THREAD;
         tile * 2 + (tile / 3 + 4) * 16
     };
-    // Chunks each executed by one block of threads, and larger ones by several: no more than run at once.
-    let large = chunks.iter().filter(|chunk| chunk.decoded.len() > ZSTD_COMPACT_MAX as usize).count() as u32;
+    // Compact chunks are each executed by one block of threads, others by several: no more than run at once.
+    let large = slots.iter().filter(|slot| slot.compact == 0).count() as u32;
     let sharers = (processors / large.max(1)).clamp(1, 16);
     for wave in 0..params.wave_count {
         params.wave = wave;
@@ -265,21 +283,21 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
         if let Some(side) = side {
             context.queue.wait_for(&side.record()?)?;
         }
-        launch(Kernel::ZstdResolve, slots, ZSTD_RESOLVE_THREADS, 0, &params)?;
+        launch(Kernel::ZstdResolve, slot_count, ZSTD_RESOLVE_THREADS, 0, &params)?;
         params.batch = copies;
-        launch(Kernel::ZstdCopy, slots * copies, ZSTD_COPY_THREADS, 0, &params)?;
-        if large < slots {
-            launch(execute, slots, threads, execute_memory(threads), &params)?;
+        launch(Kernel::ZstdCopy, slot_count * copies, ZSTD_COPY_THREADS, 0, &params)?;
+        if large < slot_count {
+            launch(execute, slot_count, threads, execute_memory(threads), &params)?;
         }
         if large > 0 {
             params.batch = sharers;
             let threads = ZSTD_EXECUTE_WIDE_THREADS;
-            launch(Kernel::ZstdExecuteShared, slots * sharers, threads, execute_memory(threads), &params)?;
+            launch(Kernel::ZstdExecuteShared, slot_count * sharers, threads, execute_memory(threads), &params)?;
         }
     }
-    launch(Kernel::ZstdChecksum, slots, ZSTD_CHECKSUM_THREADS, 0, &params)?;
-    launch(Kernel::ZstdSerial, slots.min(SERIAL_GRID), ZSTD_SERIAL_THREADS, ZSTD_SERIAL_SHARED, &params)?;
-    launch(Kernel::ZstdFinish, slots, ZSTD_FINISH_THREADS, 0, &params)
+    launch(Kernel::ZstdChecksum, slot_count, ZSTD_CHECKSUM_THREADS, 0, &params)?;
+    launch(Kernel::ZstdSerial, slot_count.min(SERIAL_GRID), ZSTD_SERIAL_THREADS, ZSTD_SERIAL_SHARED, &params)?;
+    launch(Kernel::ZstdFinish, slot_count, ZSTD_FINISH_THREADS, 0, &params)
 }
 
 /// The words for a status.
@@ -328,15 +346,19 @@ mod tests {
     #[test]
     fn a_batch_fits_the_memory_that_it_asks_for() {
         for count in [1, 2, 7, 100, 1000] {
-            for len in [0, 1, 60, 500, 1500, 2000, 4000, 10_000, 100_000, 1 << 20, 9 << 20] {
+            let lens = [0, 1, 60, 500, 1500, 2000, 4000, 10_000, 100_000, 1 << 20, 9 << 20];
+            for (len, processors) in lens.into_iter().flat_map(|len| [(len, 2), (len, 132)]) {
                 let decoded = || std::iter::repeat_n(len, count);
-                let asked = Layout::new(decoded(), u64::MAX);
-                let given = Layout::new(decoded(), asked.total);
+                let asked = Layout::new(decoded(), u64::MAX, processors);
+                let given = Layout::new(decoded(), asked.total, processors);
                 assert_eq!(given, asked, "{count} chunks of {len} bytes");
                 // Less is made do with, down to an arena that is all lists.
                 let less = asked.total - asked.arena_len / 2;
                 let lists = asked.literals_list + 2 * u64::from(asked.block_capacity) * 4 * u64::from(ZSTD_MAX_WAVES);
-                assert!(less < lists + 4096 || Layout::new(decoded(), less).total <= less, "{count} chunks of {len} bytes in {less}");
+                assert!(
+                    less < lists + 4096 || Layout::new(decoded(), less, processors).total <= less,
+                    "{count} chunks of {len} bytes in {less}"
+                );
             }
         }
     }
