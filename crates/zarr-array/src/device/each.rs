@@ -19,7 +19,7 @@ pub struct ReadEachToDevice<I> {
 }
 
 enum State<I> {
-    Fresh { array: Array, target: DeviceTarget, selections: I },
+    Fresh(Box<(Array, DeviceTarget, I)>),
     Running { pending: Receiver<Result<PendingTensor, ArrayError>>, thread: JoinHandle<()>, process: u32 },
     Over,
 }
@@ -35,7 +35,7 @@ impl Array {
     where
         I: IntoIterator<Item = Selection, IntoIter: Send + 'static>,
     {
-        let state = State::Fresh { array: self.clone(), target: target.clone(), selections: selections.into_iter() };
+        let state = State::Fresh(Box::new((self.clone(), target.clone(), selections.into_iter())));
         ReadEachToDevice { ahead: AHEAD, state }
     }
 }
@@ -50,7 +50,7 @@ impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
 
     fn start(&mut self) -> Result<(), ArrayError> {
         let (array, target, selections) = match std::mem::replace(&mut self.state, State::Over) {
-            State::Fresh { array, target, selections } => (array, target, selections),
+            State::Fresh(fresh) => *fresh,
             begun => {
                 self.state = begun;
                 return Ok(());
