@@ -64,11 +64,15 @@ const SERIAL_STRIDE: u32 = ZSTD_BLOCK_MAX + (ZSTD_HEADER_SEQUENCES + 1) * 16;
 const SHARED_MIN: u64 = 512 << 10;
 /// Blocks of threads for a chunk that are worth more than a compact one.
 const SHARERS_MIN: u64 = 4;
+/// The arena that a batch may have whatever it decodes to.
+const ARENA_MIN: u64 = 32 << 20;
 
-/// Up to how many bytes chunks of a batch are compact: they stage less, and one block of threads executes each. Larger ones are executed by several.
-fn compact_max(decoded: impl Iterator<Item = u64>, processors: u32) -> u64 {
-    let large = decoded.filter(|&len| len > SHARED_MIN).count() as u64;
-    if large * SHARERS_MIN <= u64::from(processors) { SHARED_MIN } else { u64::from(ZSTD_COMPACT_MAX) }
+/// Up to how many bytes chunks of a batch are compact: they stage less, and one block of threads executes each. Larger ones are executed by several. Where few
+/// chunks go through the arena at once without being compact, none but small ones are.
+fn compact_max(decoded: impl Iterator<Item = u64> + Clone, processors: u32) -> u64 {
+    let large = decoded.clone().filter(|&len| len > SHARED_MIN).count() as u64;
+    let worst = decoded.map(|len| worst_need(len, SHARED_MIN)).fold(0, u64::saturating_add);
+    if large * SHARERS_MIN <= u64::from(processors) && worst <= ARENA_MIN { SHARED_MIN } else { u64::from(ZSTD_COMPACT_MAX) }
 }
 
 /// The most that a chunk stages: of a compact one, 6 bytes for each sequence, which makes 3 bytes at least; of others, 8, and its literals. And notes and
@@ -123,7 +127,7 @@ impl Layout {
         // Lists are made for the waves that there are, and how many depends on the arena.
         let list = (block_capacity * 4).next_multiple_of(256);
         let waves_of = |arena_len: u64| worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES));
-        let wanted = (output / 16 * 15).max(32 << 20).min(worst).max(4096).next_multiple_of(256);
+        let wanted = (output / 16 * 15).max(ARENA_MIN).min(worst).max(4096).next_multiple_of(256);
         let arena_len = if at + 2 * list * waves_of(wanted) + wanted <= budget {
             wanted
         } else {
