@@ -11,7 +11,8 @@ use zarr_codec_api::Scratch;
 
 /// The threads that an array decodes and encodes on. Codecs start none of their own.
 ///
-/// A process that was forked has none of its parent's threads: there, the first use starts as many again.
+/// A process that was forked has none of its parent's threads: there, the first use starts as many again. Of Rayon's global pool this is known only where an array was the
+/// first in the parent to use it.
 #[derive(Debug, Clone, Default)]
 pub struct Pool(Option<Own>);
 
@@ -81,10 +82,7 @@ impl Pool {
 
     /// How many threads there are.
     pub(crate) fn threads(&self) -> usize {
-        match &self.0 {
-            Some(own) => own.pool.current_num_threads(),
-            None => rayon::current_num_threads(),
-        }
+        self.here().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
     }
 
     /// Runs `work` on a thread of the pool, later.

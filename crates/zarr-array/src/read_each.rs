@@ -46,7 +46,7 @@ impl Array {
     /// single one aside.
     ///
     /// A read that fails gives its error, and the iterator goes on with the next selection. What panics in a read panics here. Dropping the iterator begins no
-    /// more reads; those that have begun end on the pool, on memory of their own.
+    /// more reads; those that have begun end on the pool, on memory of their own, or, of an async store, are cancelled.
     ///
     /// An async store is asked from threads of the pool: one that needs a runtime has to bring it (`OnRuntime` of `zarr-store` does). On a thread of a Rayon
     /// pool, which must not wait for others, nothing runs ahead: there the same reads are done all at once, then handed out.
@@ -126,7 +126,7 @@ impl<I: Iterator<Item = Selection>> ReadEach<I> {
                 self.held_back = Some((selection, len));
                 return;
             }
-            let at_once = (self.ahead + 1).min(self.ahead_bytes / len.max(1));
+            let at_once = self.ahead.saturating_add(1).min(self.ahead_bytes / len.max(1));
             let array = if at_once < self.array.options().pool.threads() { &self.array } else { &self.beside };
             let array = Arc::clone(array);
             let process = std::process::id();

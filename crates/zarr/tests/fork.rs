@@ -60,6 +60,15 @@ fn own_pool() -> Pool {
     Pool::new(Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap()))
 }
 
+/// A parent that has counted the threads of the pool, which starts them, and not used them.
+fn counted() {
+    let [chunks, _] = layouts();
+    let array = chunks.create(MemoryStore::new(), "/", &zarr::options()).unwrap();
+    drop(array.read_each(array.chunk_selections()));
+    let expected = elements();
+    assert!(in_a_fork(|| array.write(&Selection::all(), &expected).is_ok() && works(&array, &expected)), "after counting");
+}
+
 fn threads() {
     let mut arrays = Vec::new();
     for pool in [Pool::global(), own_pool()] {
@@ -120,6 +129,7 @@ fn connections() {
 /// One test, so that no other thread holds a lock when the process forks.
 #[test]
 fn a_forked_process_has_threads_and_connections_of_its_own() {
+    counted();
     threads();
     connections();
 }

@@ -30,7 +30,7 @@ impl Array {
     ///
     /// At most two reads are ahead of the tensor that is handed out ([`ReadEachToDevice::with_ahead`] says otherwise), each with memory of the device for its
     /// result. Work is enqueued on the queue of `target` in the order of the selections. A read that fails gives its error, and the iterator goes on with the next
-    /// selection. Dropping the iterator begins no more reads.
+    /// selection. Dropping the iterator begins no more reads, but for one whose selection is being asked for.
     pub fn read_each_to_device<I>(&self, selections: I, target: &DeviceTarget) -> ReadEachToDevice<I::IntoIter>
     where
         I: IntoIterator<Item = Selection, IntoIter: Send + 'static>,
@@ -41,10 +41,10 @@ impl Array {
 }
 
 impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
-    /// Sets how many reads may be ahead of the one that is handed out, at least 1.
+    /// Sets how many reads may be ahead of the one that is handed out, from 1 to 1,024.
     #[must_use]
     pub fn with_ahead(mut self, reads: usize) -> Self {
-        self.ahead = reads.max(1);
+        self.ahead = reads.clamp(1, 1024);
         self
     }
 

@@ -15,7 +15,7 @@
 //! * Frames of the formats before 0.8 are refused.
 //!
 //! Large chunks are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
-//! RFC 8878 §3.1.1.1.2 forbids, is not found out by that.
+//! RFC 8878 §3.1.1.1.2 forbids, is not found out by that: such a frame, if it has no checksum, may decode to other bytes than at once.
 //!
 //! One frame with a content size is written.
 
