@@ -12,7 +12,7 @@ use zarr_store_api::AnyStore;
 
 use super::arrays::{download, reference_options, same};
 use super::data::{LITTLE, Random, ZSTD, chains, codecs, data_types, options, shuffle, stands_for_its_size};
-use super::values::Case;
+use super::values::{Case, NUMBERS, codec, is_float};
 use super::{Subject, Test, TestResult};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -51,43 +51,31 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
 
 /// Chains with codecs that change values, for the types that these are for.
 fn number_chains(data_type: &DataType) -> Vec<(&'static str, String)> {
-    use DataType::*;
-    let named = |name: &str, configuration: &str| format!(r#"{{"name":"{name}","configuration":{{{configuration}}}}}"#);
-    let numpy = match data_type {
-        Int8 => "|i1",
-        Int16 => "<i2",
-        Int32 => "<i4",
-        Int64 => "<i8",
-        UInt8 => "|u1",
-        UInt16 => "<u2",
-        UInt32 => "<u4",
-        UInt64 => "<u8",
-        Float16 => "<f2",
-        Float32 => "<f4",
-        Float64 => "<f8",
-        _ => "",
-    };
-    let is_float = matches!(data_type, Float16 | BFloat16 | Float32 | Float64);
+    use DataType::{Complex64, Complex128, UInt8, UInt16, UInt32, UInt64};
+    let number = NUMBERS.iter().position(|(of, ..)| of == data_type);
+    let (is_number, is_float) = (number.is_some(), number.is_some_and(is_float));
+    // Empty for those that numpy does not have.
+    let numpy = number.map_or("", |index| NUMBERS[index].2);
     let mut chains = Vec::new();
     if is_float || matches!(data_type, Complex64 | Complex128) {
-        chains.push(("bitround", format!("{},{LITTLE},{ZSTD}", named("bitround", r#""keepbits":5"#))));
+        chains.push(("bitround", format!("{},{LITTLE},{ZSTD}", codec("bitround", r#""keepbits":5"#))));
     }
-    if is_float || !numpy.is_empty() {
+    if is_number {
         // Zero, which fills chunks at the edges, stays in the range of types without a sign.
         let offset = if matches!(data_type, UInt8 | UInt16 | UInt32 | UInt64) { 0 } else { 2 };
-        chains.push(("scale_offset", format!("{},{LITTLE},{ZSTD}", named("scale_offset", &format!(r#""offset":{offset},"scale":2"#)))));
-        let cast = named("cast_value", r#""data_type":"float64","rounding":"nearest-even""#);
+        chains.push(("scale_offset", format!("{},{LITTLE},{ZSTD}", codec("scale_offset", &format!(r#""offset":{offset},"scale":2"#)))));
+        let cast = codec("cast_value", r#""data_type":"float64","rounding":"nearest-even""#);
         chains.push(("cast_value", format!("{cast},{LITTLE},{}", shuffle(8))));
     }
     if !numpy.is_empty() {
         let fixed = format!(r#""offset":3,"scale":10,"dtype":"{numpy}","astype":"<i2""#);
-        chains.push(("fixedscaleoffset", format!("{},{LITTLE},{ZSTD}", named("numcodecs.fixedscaleoffset", &fixed))));
+        chains.push(("fixedscaleoffset", format!("{},{LITTLE},{ZSTD}", codec("numcodecs.fixedscaleoffset", &fixed))));
         let wide = format!(r#""encode_dtype":"<f4","decode_dtype":"{numpy}""#);
-        chains.push(("astype", format!("{},{LITTLE},{}", named("numcodecs.astype", &wide), shuffle(4))));
+        chains.push(("astype", format!("{},{LITTLE},{}", codec("numcodecs.astype", &wide), shuffle(4))));
     }
     if is_float && !numpy.is_empty() {
         let digits = format!(r#""digits":1,"dtype":"{numpy}","astype":"{numpy}""#);
-        chains.push(("quantize", format!("{},{LITTLE},{ZSTD}", named("numcodecs.quantize", &digits))));
+        chains.push(("quantize", format!("{},{LITTLE},{ZSTD}", codec("numcodecs.quantize", &digits))));
     }
     chains
 }

@@ -16,7 +16,7 @@ use super::{Subject, Test, TestResult};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The types of numbers, and numpy's names for those that it has.
-const NUMBERS: [(DataType, &str, &str); 12] = [
+pub(super) const NUMBERS: [(DataType, &str, &str); 12] = [
     (DataType::Int8, "int8", "|i1"),
     (DataType::Int16, "int16", "<i2"),
     (DataType::Int32, "int32", "<i4"),
@@ -60,11 +60,11 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
     tests
 }
 
-fn codec(name: &str, configuration: &str) -> String {
+pub(super) fn codec(name: &str, configuration: &str) -> String {
     format!(r#"{{"name":"{name}","configuration":{{{configuration}}}}}"#)
 }
 
-fn is_float(index: usize) -> bool {
+pub(super) fn is_float(index: usize) -> bool {
     index >= 8
 }
 
