@@ -14,6 +14,8 @@ use crate::plan::{Gather, Step, gather};
 const LEAST: usize = 1 << 20;
 /// Encoded bytes that are read at once.
 const PIECE: usize = 256 << 10;
+/// Bytes that the threads of a pool may hold together of chunks that are decoded at once because that is faster.
+const ROOM: usize = 60 << 20;
 /// The largest part of a chunk that a row may be.
 const SHARE: usize = 8;
 
@@ -25,7 +27,7 @@ pub(crate) struct InPieces {
 }
 
 impl InPieces {
-    /// `None` where the chunk is small, does not decode in pieces, or the leaf has no short rows one behind the other.
+    /// `None` where the chunk is small, does not decode in pieces, is better decoded at once, or the leaf has no short rows one behind the other.
     pub(crate) fn new(bound: &BoundChunk, leaf: &Leaf<'_>) -> Option<Self> {
         if bound.byte_len < LEAST {
             return None;
@@ -34,6 +36,9 @@ impl InPieces {
         let rows = Rows::new(leaf, &gathered, bound.layout.item_size)?;
         let short = rows.count > 1 && rows.span <= rows.step && rows.span <= bound.byte_len / SHARE;
         let pieces = short.then(|| bound.chain.pieces())??;
+        if pieces.is_slower() && has_room(bound) {
+            return None;
+        }
         Some(Self { gathered, rows, pieces })
     }
 
@@ -74,6 +79,13 @@ impl InPieces {
         scratch.give(rows.begun);
         Ok(read? && all && self.pieces.finish().is_ok())
     }
+}
+
+/// Whether this thread may hold a chunk, encoded and decoded, when those before it in the pool do, too.
+fn has_room(bound: &BoundChunk) -> bool {
+    let encoded = usize::try_from(bound.encoded_len.upper()).unwrap_or(usize::MAX);
+    let threads = rayon::current_thread_index().unwrap_or(0).saturating_add(1);
+    bound.byte_len.saturating_add(encoded).saturating_mul(threads) <= ROOM
 }
 
 /// Copies rows out of decoded bytes, which come one behind the other.

@@ -54,6 +54,11 @@ pub trait Blocks: Send + Sync {
 /// Decodes one chunk from its start to its end, a piece at a time: a reader that is to copy what is decoded elsewhere needs no room for the whole chunk, neither
 /// encoded nor decoded.
 pub trait Pieces {
+    /// Whether this takes more processor time than decoding the chunk at once: it is for who has not the memory.
+    fn is_slower(&self) -> bool {
+        false
+    }
+
     /// Takes the next encoded bytes, cut anywhere, and lends what they decode to, in order, to `each`. Together no more than the chunk decodes to.
     ///
     /// # Errors

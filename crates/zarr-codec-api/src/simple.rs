@@ -50,7 +50,7 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync + 'static {
     }
 
     /// For codecs that decode from the start to the end: a decoder that takes a chunk of `decoded_len` bytes in pieces, with less memory than
-    /// [`BytesToBytes::decode`] and in the same time. What it accepts, that does, too, and, of bytes that keep to their format,
+    /// [`BytesToBytes::decode`]. What it accepts, that does, too, and, of bytes that keep to their format,
     /// decodes to the same.
     fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
         let _ = decoded_len;

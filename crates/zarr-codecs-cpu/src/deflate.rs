@@ -1,8 +1,10 @@
 //! What the codecs on DEFLATE have in common.
 
-use zarr_codec_api::{CodecError, CodecErrorKind};
+use zarr_codec_api::{CodecError, CodecErrorKind, Pieces};
 
 use crate::library::deflate::{self, Format, MAX_RATIO, Problem};
+#[cfg(feature = "inflate-pieces")]
+use crate::library::inflate;
 
 /// A level of zlib as one of libdeflate; these mean the same, except that -1 is zlib's name for 6.
 pub(crate) fn level(codec: &str, level: Option<i64>, least: i64) -> Result<i32, CodecError> {
@@ -45,5 +47,40 @@ pub(crate) fn append(
             Err(Problem::NoRoom) => return Err(CodecError::limit(codec, limit)),
             Err(problem) => return Err(explain(codec, problem, offset)),
         }
+    }
+}
+
+/// A decoder in pieces of a chunk of `decoded_len` bytes.
+#[cfg(feature = "inflate-pieces")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
+pub(crate) fn pieces(codec: &'static str, format: Format, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+    Some(Box::new(Streams { codec, pieces: inflate::Pieces::new(format, decoded_len) }))
+}
+
+/// As above.
+#[cfg(not(feature = "inflate-pieces"))]
+pub(crate) fn pieces(_: &'static str, _: Format, _: usize) -> Option<Box<dyn Pieces>> {
+    None
+}
+
+/// The streams of a chunk, in pieces.
+#[cfg(feature = "inflate-pieces")]
+struct Streams {
+    codec: &'static str,
+    pieces: inflate::Pieces,
+}
+
+#[cfg(feature = "inflate-pieces")]
+impl Pieces for Streams {
+    fn is_slower(&self) -> bool {
+        true
+    }
+
+    fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError> {
+        self.pieces.decode(encoded, each).map_err(|problem| CodecError::format(self.codec, problem))
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), CodecError> {
+        self.pieces.finish().map_err(|problem| CodecError::format(self.codec, problem))
     }
 }

@@ -570,6 +570,26 @@ fn large_chunks_of_files_are_decoded_in_pieces() {
     assert!(found == rows.flat_map(|(_, row)| row).copied().collect::<Vec<_>>());
 }
 
+/// Gzip is slower in pieces, which are for chunks that threads have no room for.
+#[test]
+fn chunks_without_room_are_decoded_in_pieces_though_that_is_slower() {
+    for (codec, rows, expected) in [("gzip", 31u64, 4..1000), ("numcodecs.zlib", 31, 4..1000), ("gzip", 4, 1..3)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, metrics) = Metrics::any(AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap()));
+        let text = format!(r#"[{{"name":"bytes"}},{{"name":"{codec}","configuration":{{"level":1}}}}]"#);
+        let builder = ArrayBuilder::new([rows, 1 << 20], DataType::UInt8).chunks([rows, 1 << 20]).codecs(codecs(&text));
+        let array = builder.create(store, "/", &options()).unwrap();
+        let mut random = Random(7);
+        let values: Vec<u8> = (0..rows << 20).map(|_| random.next() as u8 & 0xF).collect();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        metrics.reset();
+        let found = array.read_elements::<u8>(&Selection::ranges([0..rows, 3..1 << 20])).unwrap();
+        let requests = metrics.reset().requests();
+        assert!(expected.contains(&requests), "{codec}, {rows} MiB: {requests} requests for a chunk");
+        assert!(found.chunks_exact((1 << 20) - 3).zip(values.chunks_exact(1 << 20)).all(|(found, row)| *found == row[3..]));
+    }
+}
+
 /// Results of which every chunk has parts in every huge page, below and above the size from which memory comes as zeros.
 #[test]
 fn chunks_that_are_spread_over_a_large_result() {

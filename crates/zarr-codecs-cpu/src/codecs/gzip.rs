@@ -14,13 +14,16 @@
 //! * *Length symbols that never occur* (RFC 1951 §3.2.6) are taken for the longest length, so that the checksum decides; zlib, and with it
 //!   zarr-python, refuses them.
 //!
+//! Where many threads read large chunks, some of them decode in pieces, by zlib-rs (feature `inflate-pieces`): with less memory, and more slowly. A chunk that this
+//! refuses is decoded at once.
+//!
 //! One member is written, without name and time, so that equal data give equal bytes.
 
-use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
+use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Pieces, Representation, SimpleCodec};
 use zarr_meta::Extension;
 
 use crate::config;
-use crate::deflate::{append, explain};
+use crate::deflate::{append, explain, pieces};
 use crate::library::deflate::{self, Format, Problem};
 
 const NAME: &str = "gzip";
@@ -106,5 +109,9 @@ impl BytesToBytes for Gzip {
 
     fn encode(&self, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), CodecError> {
         deflate::compress(Format::Gzip, self.level, decoded, encoded).map_err(|problem| explain(NAME, problem, 0))
+    }
+
+    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+        pieces(NAME, Format::Gzip, decoded_len)
     }
 }

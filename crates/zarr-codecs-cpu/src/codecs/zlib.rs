@@ -9,12 +9,14 @@
 //! Where implementations part ways: *bytes behind the stream* are ignored, as Python's `zlib.decompress`, and with it numcodecs, does. The
 //! Adler-32 at the end of the stream is verified. *Preset dictionaries* are refused. *Length symbols that never occur* (RFC 1951 §3.2.6) are taken for
 //! the longest length, so that the checksum decides; zlib, and with it numcodecs, refuses them.
+//!
+//! In pieces as [`gzip`](super::gzip).
 
-use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Representation, SimpleCodec};
+use zarr_codec_api::{ByteLen, BytesToBytes, CodecError, HostProvider, Pieces, Representation, SimpleCodec};
 use zarr_meta::Extension;
 
 use crate::config;
-use crate::deflate::{append, explain};
+use crate::deflate::{append, explain, pieces};
 use crate::library::deflate::{self, Format, Problem};
 
 const NAME: &str = "zlib";
@@ -60,5 +62,9 @@ impl BytesToBytes for Zlib {
 
     fn encode(&self, decoded: &[u8], encoded: &mut Vec<u8>) -> Result<(), CodecError> {
         deflate::compress(Format::Zlib, self.level, decoded, encoded).map_err(|problem| explain(NAME, problem, 0))
+    }
+
+    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+        pieces(NAME, Format::Zlib, decoded_len)
     }
 }
