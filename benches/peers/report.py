@@ -12,7 +12,7 @@ import numpy as np
 
 from variants import MODES, VARIANTS
 
-# Beside the faster peer: never slower; here, faster by half, or as fast as decoding alone allows.
+# Beside the faster peer: never slower; here, faster by half, or as fast as decoding alone, or of writes encoding alone, allows.
 ASKED = 1.5
 OF_FLOOR = 1 / 1.1
 # Memory of a full read, over its output; that of a copy, over what it was given to work in.
@@ -26,9 +26,14 @@ def asked(variant, mode):
 
 
 def floor_threads(variant, mode, processors):
-    """One chunk at a time is decoded by one thread, unless it is a shard."""
+    """One chunk at a time is decoded by one thread, unless it is a shard; all are decoded and encoded by all."""
     one = mode == "read_inner" or (mode == "read_chunks" and VARIANTS[variant][2] is None)
     return 1 if one else processors
+
+
+def alone(mode):
+    """What is left without store and layout."""
+    return "encoding" if mode == "write_all" else "decoding"
 
 
 def interval(values, rng):
@@ -48,13 +53,13 @@ def compare(walls, over, ours, rng):
 
 def judge(walls, ours, peers, others, need, floor, rng):
     """Ours beside the fastest of `peers`, called as ours is, and of `others`, called in another way: faster by `need` than those, or as fast as
-    decoding allows, and slower than none of them."""
+    decoding or encoding allows, and slower than none of them."""
     ratios = {peer: compare(walls, peer, ours, rng) for peer in [*peers, *others] if walls.get(peer)}
     ratios = {peer: ratio for peer, ratio in ratios.items() if ratio}
     result = {"ours": ours, "ratio": ratios}
     of_floor = compare(walls, floor, ours, rng) if walls.get(floor) else None
     if of_floor:
-        result["of_decoding"] = {"threads": int(floor.removeprefix("floor-")), **of_floor}
+        result["of_floor"] = {"threads": int(floor.removeprefix("floor-")), **of_floor}
     alike = [peer for peer in peers if peer in ratios]
     if not alike:
         return result
@@ -127,8 +132,8 @@ def short(results):
             text = f"{best['median']:.2f} of {judged['faster_peer']} (asked: {judged['asked']})"
             if ahead:
                 text += ", " + ", ".join(ahead)
-            if decoding := judged.get("of_decoding"):
-                text += f"; {decoding['median']:.2f} of decoding alone"
+            if of_floor := judged.get("of_floor"):
+                text += f"; {of_floor['median']:.2f} of {alone(result['mode'])} alone"
             kept = ", indexes kept" if judged["ours"] == "ours-cached" else ""
             noise = ", within noise" if "noise" in judged["verdict"] else ""
             lines.append((best["median"] / judged["asked"], f"* {result['mode']}, {result['variant']}{kept}: {text}{noise}"))
@@ -150,9 +155,11 @@ def render(about, results, copies):
         "",
         f"Decoded bytes, GB/s (10^9), medians; every run its own process, on all processors; reads from {about['reads_come_from']}, page cache warm; writes to "
         f"{about['writes_go_to']}. Modes and variants: `benches/peers`. *Ratio*: the time of the faster peer over ours in the same round, median and 95% interval of it. "
-        "*Of decoding*: the time of decoding alone (field library, warm memory, threads in brackets) over ours, median and 95% interval. "
+        "*Of decoding*: the time of decoding alone (field library, warm memory, threads in brackets) over ours, median and 95% interval; *of encoding*: likewise, "
+        "chunks cut beforehand, with the levels and parameters of the metadata, nothing stored. Where bytes are stored as they are: opening and reading each file, "
+        "and of writes creating, writing and renaming it. "
         "Asked: not slower than the faster peer (of the plain calls: nor than zarrs with its cached decoder); where 1.5 is asked, that much faster, or not slower "
-        "and within 10% of decoding alone (0.91). "
+        "and within 10% of decoding alone, or of writes encoding alone (0.91). "
         + "".join(f"Every byte that {', '.join(peers)} {what} was compared with the source, by the same programs. " for what, peers in checked.items() if peers),
     ]
     if about["scale"] != "full":
@@ -178,7 +185,7 @@ def render(about, results, copies):
                 text.append(f"| {row['variant']} | {cells} | {PEAK >> 20}{'' if row['memory']['holds'] else ' EXCEEDED'} |")
             continue
         text += [
-            "| variant | ours | zarrs | tensorstore | decoding alone | ratio to the faster | of decoding | asked | verdict | noisy runs |",
+            f"| variant | ours | zarrs | tensorstore | {alone(mode)} alone | ratio to the faster | of {alone(mode)} | asked | verdict | noisy runs |",
             "|---|---|---|---|---|---|---|---|---|---|",
         ]
         for row in rows:
@@ -201,9 +208,9 @@ def table_row(row, judged):
         peer += "-cached" if cached else ""
         return f"{speed[peer]:.2f}" if peer in speed else ""
 
-    decoding = judged.get("of_decoding")
-    floor = f"{speed[f'floor-{decoding['threads']}']:.2f} ({decoding['threads']})" if decoding else ""
-    share = f"{decoding['median']:.2f} [{decoding['low']:.2f}, {decoding['high']:.2f}]" if decoding else ""
+    of_floor = judged.get("of_floor")
+    floor = f"{speed[f'floor-{of_floor['threads']}']:.2f} ({of_floor['threads']})" if of_floor else ""
+    share = f"{of_floor['median']:.2f} [{of_floor['low']:.2f}, {of_floor['high']:.2f}]" if of_floor else ""
     best = judged["ratio"].get(judged.get("faster_peer"))
     best = f"{best['median']:.2f} [{best['low']:.2f}, {best['high']:.2f}] {judged['faster_peer']}, {best['pairs']} pairs" if best else ""
     name = row["variant"] + (", indexes kept" if cached else "")

@@ -6,8 +6,8 @@ A *round* runs every peer once, each in its own process, starting with another p
 its time over ours, for each round; its median is given with a 95% interval (bootstrap). A run during which other programs used the
 processors is done again, and marked when that does not help. Every run is a line of `--runs`; what is complete there is not measured again.
 
-It is the faster peer that counts: one that took 1.4 times as long as it in each of the first 3 rounds is left out of the others. Decoding alone
-is measured in 5 rounds. `--verify` compares every byte that every peer reads and writes with the source, measures nothing, and notes
+It is the faster peer that counts: one that took 1.4 times as long as it in each of the first 3 rounds is left out of the others. Decoding and encoding
+alone are measured in 5 rounds. `--verify` compares every byte that every peer reads and writes with the source, measures nothing, and notes
 which drivers it was; a measurement says which of its peers were verified. `--patience` says how long to wait for a quiet machine before a round,
 `--seconds` after how long no round is begun any more; lines come in the order of `--modes`.
 """
@@ -37,8 +37,8 @@ ROOT = HERE.parent.parent
 PATIENCE = 60.0
 # Decoded bytes of one run of calls that decode one chunk each, which one thread does.
 CALLS = 128 << 20
-# Rounds for what is not compared, for decoding alone, and until a slow peer is left out; so many times `--pairs` of what one thread does, whose speed
-# depends on what the core beside it does.
+# Rounds for what is not compared, for decoding and encoding alone, and until a slow peer is left out; so many times `--pairs` of what one thread does, whose
+# speed depends on what the core beside it does.
 ALONE, FLOOR, TRIAL = 3, 5, 3
 MORE = 2
 SLOW = 1.4
@@ -56,7 +56,7 @@ def peers_of(mode):
 
 
 def floors_of(variant, mode):
-    return [] if mode in ("read_all_into", "write_all", "memory") else [f"floor-{floor_threads(variant, mode, os.cpu_count())}"]
+    return [] if mode in ("read_all_into", "memory") else [f"floor-{floor_threads(variant, mode, os.cpu_count())}"]
 
 
 def left_out(walls):
@@ -162,19 +162,19 @@ class Bench:
         self.end = time.monotonic() + args.seconds
 
     def command(self, peer, mode, variant, work, verify):
-        path = self.data / f"{variant}.zarr"
+        path = self.scratch / "out.zarr" if mode == "write_all" else self.data / f"{variant}.zarr"
+        source = str(self.data / f"{VARIANTS[variant][0]}.bin")
         if peer.startswith("floor-"):
             command = [str(self.drivers / "floor"), peer.removeprefix("floor-"), str(path), "--repeat", "1"]
+            command += ["--encode", source] if mode == "write_all" else []
             return command + (["--work", str(work)] if work else [])
-        if mode == "write_all":
-            path = self.scratch / "out.zarr"
         name, _, setup = peer.partition("-")
         driver = {
             "ours": [self.drivers / "peer-ours"],
             "zarrs": [self.drivers / "peer-zarrs"],
             "tensorstore": [sys.executable, "-B", HERE / "tensorstore_driver.py"],
         }[name]
-        command = [*map(str, driver), mode, str(path), "--source", str(self.data / f"{VARIANTS[variant][0]}.bin")]
+        command = [*map(str, driver), mode, str(path), "--source", source]
         if setup:
             command += ["--setup", setup]
         if work:
@@ -260,7 +260,8 @@ class Bench:
             turn = number % len(now)
             wait_for_quiet(self.patience)
             if mode in ("read_all", "write_all"):
-                touch_memory(64 << 20 if args.small else 5 << 28)
+                # Of writes: the source, its chunks and their files.
+                touch_memory(64 << 20 if args.small else 3 << 30 if mode == "write_all" else 5 << 28)
             lines = []
             for peer in now[turn:] + now[:turn]:
                 for attempt in range(self.attempts):

@@ -154,7 +154,10 @@ pub fn run<P: Peer>() -> Result<()> {
         Mode::ReadChunks => args.work.iter().try_for_each(|item| peer.read_chunk(item).map(&mut count))?,
         Mode::ReadInner => args.work.iter().try_for_each(|item| peer.read_inner(item).map(&mut count))?,
         Mode::ReadBox => args.work.iter().try_for_each(|item| peer.read_box(item).map(&mut count))?,
-        Mode::ReadAhead => peer.read_ahead(&args.work, &mut |_, bytes| Ok(count(bytes)))?,
+        Mode::ReadAhead => peer.read_ahead(&args.work, &mut |_, bytes| {
+            count(bytes);
+            Ok(())
+        })?,
         Mode::WriteAll => peer.write_all(&source)?,
     }
     let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
