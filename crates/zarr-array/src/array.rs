@@ -290,17 +290,12 @@ impl Array {
         }
         let plan = self.resolved_plan(&resolved)?;
         let elements = if self.item_size().is_some() {
-            let read = || {
-                let layout = plan.output_layout()?;
-                let mut output = self.unwritten(layout.span()?.len(), plan.is_spread(&layout))?;
-                let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
-                read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
-                drop(tiles);
-                Ok::<_, ArrayError>(output)
-            };
-            // One way to the pool and back, for the memory and what is read into it.
-            let shared = plan.chunk_count() > 1 && !self.busy;
-            Elements::Fixed(if shared { self.options.pool.enter(read)? } else { read()? })
+            let layout = plan.output_layout()?;
+            let mut output = self.unwritten(layout.span()?.len(), plan.is_spread(&layout))?;
+            let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
+            read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
+            drop(tiles);
+            Elements::Fixed(output)
         } else {
             let sink = VariableSink::default();
             read_blocking(&[Job { plan: &plan, store: &**store, sink: &sink }], &self.options.pool)?;

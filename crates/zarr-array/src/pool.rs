@@ -57,14 +57,6 @@ impl Pool {
         }
     }
 
-    /// Runs `work` on a thread of the pool, while this one waits.
-    pub(crate) fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        match self.here() {
-            Some(pool) => pool.install(work),
-            None => rayon::scope(|_| work()),
-        }
-    }
-
     /// Runs `work` on this thread, and what it spawns on threads of the pool, in order; ends when all of that has.
     pub(crate) fn scope<'scope, R>(&self, work: impl FnOnce(&rayon::ScopeFifo<'scope>) -> R) -> R {
         match self.here() {
