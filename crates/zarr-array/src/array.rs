@@ -460,7 +460,7 @@ impl Array {
     /// Reads one chunk of the grid as it is stored, without decoding; `None` when it is absent.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`ArrayError::Parameter`] when there is not one coordinate for each axis; when the store fails.
     pub fn read_encoded_chunk(&self, chunk: &[u64]) -> Result<Option<bytes::Bytes>, ArrayError> {
         block_on(self.read_encoded_chunk_async(chunk))
     }
@@ -470,13 +470,13 @@ impl Array {
     /// # Errors
     /// As [`Array::read_encoded_chunk`].
     pub async fn read_encoded_chunk_async(&self, chunk: &[u64]) -> Result<Option<bytes::Bytes>, ArrayError> {
-        Ok(self.storage.get(&self.keys.key(chunk)?, ByteRange::All).await?)
+        Ok(self.storage.get(&self.key_of(chunk)?, ByteRange::All).await?)
     }
 
     /// Stores the encoded bytes of one chunk of the grid as they are.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`ArrayError::Parameter`] when the chunk is outside the grid; when the store fails.
     pub fn write_encoded_chunk(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
         block_on(self.write_encoded_chunk_async(chunk, encoded))
     }
@@ -486,14 +486,18 @@ impl Array {
     /// # Errors
     /// As [`Array::write_encoded_chunk`].
     pub async fn write_encoded_chunk_async(&self, chunk: &[u64], encoded: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
-        self.forget(chunk)?;
-        Ok(self.storage.set(&self.keys.key(chunk)?, encoded.into()).await?)
+        let (key, grid) = (self.key_of(chunk)?, self.chunk_grid_shape());
+        if chunk.iter().zip(&grid).any(|(at, count)| at >= count) {
+            return Err(ArrayError::parameter(format!("chunk {chunk:?} is outside the grid of {grid:?} chunks")));
+        }
+        self.forget(&key);
+        Ok(self.storage.set(&key, encoded.into()).await?)
     }
 
     /// Removes one chunk of the grid: its elements are the fill value from then on.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`ArrayError::Parameter`] when there is not one coordinate for each axis; when the store fails.
     pub fn erase_chunk(&self, chunk: &[u64]) -> Result<(), ArrayError> {
         block_on(self.erase_chunk_async(chunk))
     }
@@ -503,14 +507,15 @@ impl Array {
     /// # Errors
     /// As [`Array::erase_chunk`].
     pub async fn erase_chunk_async(&self, chunk: &[u64]) -> Result<(), ArrayError> {
-        self.forget(chunk)?;
-        Ok(self.storage.erase(&self.keys.key(chunk)?).await?)
+        let key = self.key_of(chunk)?;
+        self.forget(&key);
+        Ok(self.storage.erase(&key).await?)
     }
 
     /// The size of a chunk of the grid as it is stored, in bytes; `None` when it is absent.
     ///
     /// # Errors
-    /// When the store fails.
+    /// [`ArrayError::Parameter`] when there is not one coordinate for each axis; when the store fails.
     pub fn stored_chunk_size(&self, chunk: &[u64]) -> Result<Option<u64>, ArrayError> {
         block_on(self.stored_chunk_size_async(chunk))
     }
@@ -520,7 +525,7 @@ impl Array {
     /// # Errors
     /// As [`Array::stored_chunk_size`].
     pub async fn stored_chunk_size_async(&self, chunk: &[u64]) -> Result<Option<u64>, ArrayError> {
-        Ok(self.storage.size(&self.keys.key(chunk)?).await?)
+        Ok(self.storage.size(&self.key_of(chunk)?).await?)
     }
 
     /// Bytes of all stored chunks together, and their number; found by listing.
@@ -667,11 +672,19 @@ impl Array {
     }
 
     /// A chunk is about to change: an index kept of it is worth nothing.
-    fn forget(&self, chunk: &[u64]) -> Result<(), ArrayError> {
+    fn forget(&self, key: &StoreKey) {
         if let Some(indexes) = &self.indexes {
-            indexes.forget(&self.keys.key(chunk)?);
+            indexes.forget(key);
         }
-        Ok(())
+    }
+
+    /// The key of a chunk that the caller named.
+    fn key_of(&self, chunk: &[u64]) -> Result<StoreKey, ArrayError> {
+        let rank = self.shape().len();
+        if chunk.len() != rank {
+            return Err(ArrayError::parameter(format!("chunk {chunk:?} of an array of {rank} axes")));
+        }
+        self.keys.key(chunk)
     }
 
     pub(crate) fn empty(&self) -> Empty {

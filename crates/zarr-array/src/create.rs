@@ -89,6 +89,14 @@ impl ArrayBuilder {
     }
 
     /// What absent elements are. Default: zero, false, or empty.
+    ///
+    /// ```
+    /// # use zarr_array::ArrayBuilder;
+    /// use zarr_meta::{DataType, FillValue};
+    /// let nan = FillValue::from_bytes(f32::NAN.to_ne_bytes(), &DataType::Float32)?;
+    /// let builder = ArrayBuilder::new([64, 721], DataType::Float32).fill_value(nan);
+    /// # Ok::<(), zarr_meta::MetadataError>(())
+    /// ```
     #[must_use]
     pub fn fill_value(mut self, fill_value: FillValue) -> Self {
         self.fill_value = Some(fill_value);
@@ -165,7 +173,7 @@ impl ArrayBuilder {
         self
     }
 
-    /// Whether a node that is already there is removed. Default: that is an error.
+    /// Whether a node that is already there is removed, and with it every key below its path, whatever that is. Default: that is an error.
     #[must_use]
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
@@ -222,6 +230,8 @@ impl ArrayBuilder {
 
     /// Stores the metadata and opens the array.
     ///
+    /// No group above it is created: that is what [`Group::create_array`](crate::Group::create_array) does. Chunks that are stored already become the array's, unless it overwrites.
+    ///
     /// # Errors
     /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`], [`ArrayError::Codecs`] when the description does not hold
     /// together: then nothing was stored; when the store fails.
@@ -268,10 +278,7 @@ pub(crate) async fn make_way(storage: &Storage, path: &NodePath, overwrite: bool
     }
     match node::load(storage, path).await? {
         None => Ok(()),
-        Some(found) => {
-            let what = if found.is_array() { "an array" } else { "a group" };
-            Err(ArrayError::Exists { what, path: path.to_string() })
-        }
+        Some(found) => Err(ArrayError::exists(&found, path, storage)),
     }
 }
 

@@ -1,14 +1,17 @@
 use zarr_buffer_api::BufferError;
 use zarr_codec_api::CodecError;
-use zarr_meta::MetadataError;
+use zarr_meta::{MetadataError, NodePath};
 use zarr_store_api::{StoreError, StoreKey};
+
+use crate::node::StoredMetadata;
+use crate::storage::Storage;
 
 /// An error of an array or a group: which node, which chunk, and who is to blame.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArrayError {
     /// The store failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 
     /// The metadata is not what the specification allows.
@@ -22,7 +25,7 @@ pub enum ArrayError {
     },
 
     /// The codecs of an array cannot be bound, before any chunk is looked at.
-    #[error("{path}: {source}")]
+    #[error("array {path}: {source}")]
     Codecs {
         /// The array.
         path: String,
@@ -63,22 +66,29 @@ pub enum ArrayError {
     },
 
     /// There is a node at a path already.
-    #[error("there is already {what} at {path}; erase it first, or ask to overwrite it")]
+    #[error("there is already {what} at {path} in {store}; erase it first, or ask to overwrite it")]
     Exists {
         /// `an array` or `a group`.
         what: &'static str,
-        /// The path asked for.
+        /// Where it is.
         path: String,
+        /// The store's name.
+        store: String,
     },
 
     /// A device or a buffer failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Buffer(#[from] BufferError),
 }
 
 impl ArrayError {
     pub(crate) fn metadata(key: &StoreKey, source: MetadataError) -> Self {
         Self::Metadata { key: key.to_string(), source }
+    }
+
+    pub(crate) fn exists(found: &StoredMetadata, path: &NodePath, storage: &Storage) -> Self {
+        let what = if found.is_array() { "an array" } else { "a group" };
+        Self::Exists { what, path: path.to_string(), store: storage.name() }
     }
 
     pub(crate) fn selection(message: impl Into<String>) -> Self {

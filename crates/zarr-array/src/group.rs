@@ -15,7 +15,8 @@ use crate::{Array, ArrayBuilder, ArrayError, Options};
 
 /// A Zarr group, of either version. Cheap to clone; clones share the store.
 ///
-/// A group with consolidated metadata is walked without listing the store.
+/// A group with consolidated metadata is walked without listing the store. What is created, changed or removed below it later is not in them before the next
+/// [`Group::consolidate`].
 #[derive(Debug, Clone)]
 pub struct Group {
     storage: Storage,
@@ -132,10 +133,7 @@ impl Group {
         options: &Options,
     ) -> Result<Self, ArrayError> {
         let (storage, path) = (Storage(store.into()), node_path(path)?);
-        let stored = match version {
-            Version::V2 => StoredMetadata::GroupV2(GroupMetadataV2::new(attributes).into()),
-            Version::V3 => StoredMetadata::GroupV3(GroupMetadataV3::new(attributes).into()),
-        };
+        let stored = new_group(version, attributes);
         make_way(&storage, &path, overwrite).await?;
         node::store(&storage, &path, &stored).await?;
         Ok(Self { storage, path, stored: Arc::new(stored), consolidated: None, options: options.clone() })
@@ -326,10 +324,47 @@ impl Group {
         Ok(nodes)
     }
 
-    /// Creates a group below this one, of the same version.
+    /// The group at `relative`, a name or a path below this group. It and those on the way are created where they are missing, of the same version.
     ///
     /// # Errors
-    /// As [`Group::create`].
+    /// [`ArrayError::Exists`] when there is an array, or one on the way; when the store fails.
+    pub fn require_group(&self, relative: &str) -> Result<Self, ArrayError> {
+        block_on(self.require_group_async(relative))
+    }
+
+    /// As [`Group::require_group`].
+    ///
+    /// # Errors
+    /// As [`Group::require_group`].
+    pub async fn require_group_async(&self, relative: &str) -> Result<Self, ArrayError> {
+        self.below(relative)?;
+        let mut group = self.clone();
+        for name in relative.split('/').filter(|name| !name.is_empty()) {
+            group.path = group.below(name)?;
+            let (stored, consolidated) = match node::load(&self.storage, &group.path).await? {
+                Some(array) if array.is_array() => return Err(ArrayError::exists(&array, &group.path, &self.storage)),
+                Some(stored) => (stored, group.consolidated),
+                None => {
+                    let stored = new_group(self.version(), JsonObject::new());
+                    node::store(&self.storage, &group.path, &stored).await?;
+                    (stored, None)
+                }
+            };
+            (group.stored, group.consolidated) = (Arc::new(stored), consolidated);
+        }
+        Ok(group)
+    }
+
+    /// The groups between this one and a node that is to be created.
+    async fn require_above(&self, relative: &str) -> Result<(), ArrayError> {
+        let (above, _) = relative.trim_matches('/').rsplit_once('/').unwrap_or_default();
+        self.require_group_async(above).await.map(drop)
+    }
+
+    /// Creates a group below this one, of the same version, and the groups between where they are missing.
+    ///
+    /// # Errors
+    /// As [`Group::create`] and [`Group::require_group`].
     pub fn create_group(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
         block_on(self.create_group_async(relative, attributes))
     }
@@ -340,13 +375,14 @@ impl Group {
     /// As [`Group::create`].
     pub async fn create_group_async(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
         let path = self.below(relative)?.to_string();
+        self.require_above(relative).await?;
         Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options).await
     }
 
-    /// Creates an array below this group, of the same version.
+    /// Creates an array below this group, of the same version, and the groups between where they are missing.
     ///
     /// # Errors
-    /// As [`ArrayBuilder::create`].
+    /// As [`ArrayBuilder::create`] and [`Group::require_group`].
     pub fn create_array(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
         block_on(self.create_array_async(relative, builder))
     }
@@ -357,6 +393,7 @@ impl Group {
     /// As [`ArrayBuilder::create`].
     pub async fn create_array_async(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
         let path = self.below(relative)?.to_string();
+        self.require_above(relative).await?;
         builder.clone().version(self.version()).create_async(self.storage.0.clone(), &path, &self.options).await
     }
 
@@ -455,5 +492,12 @@ impl Group {
     /// As [`Group::erase`].
     pub async fn erase_async(self) -> Result<(), ArrayError> {
         erase(&self.storage, &self.path).await
+    }
+}
+
+fn new_group(version: Version, attributes: JsonObject) -> StoredMetadata {
+    match version {
+        Version::V2 => StoredMetadata::GroupV2(GroupMetadataV2::new(attributes).into()),
+        Version::V3 => StoredMetadata::GroupV3(GroupMetadataV3::new(attributes).into()),
     }
 }

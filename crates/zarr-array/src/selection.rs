@@ -50,7 +50,7 @@ impl Selection {
         Self::Axes(Vec::new())
     }
 
-    /// A range for each axis: `Selection::ranges([0..10, 5..6])`.
+    /// A range for each axis: `Selection::ranges([0..10, 5..6])`. As in NumPy, what lies outside the array is left out, and axes that are not named are whole.
     pub fn ranges(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         Self::Axes(ranges.into_iter().map(AxisSelection::from).collect())
     }

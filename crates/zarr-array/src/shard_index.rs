@@ -154,7 +154,8 @@ impl BoundIndex {
             return Err(CodecError::format(CODEC, format!("expected an index of {} bytes, found {}", self.encoded_len, encoded.len())));
         }
         let mut entries = vec![0; self.decoded_len];
-        self.chain.decode(encoded, Target::Exact(&mut entries), scratch)?;
+        let wrong = |error| CodecError::format(CODEC, format!("the shard's index cannot be decoded: {error}")).with_source(error);
+        self.chain.decode(encoded, Target::Exact(&mut entries), scratch).map_err(wrong)?;
         Ok(ShardIndex { entries })
     }
 

@@ -197,6 +197,77 @@ fn hierarchies_with_and_without_consolidated_metadata() {
 }
 
 #[test]
+fn groups_on_the_way_are_created() {
+    for version in [Version::V2, Version::V3] {
+        let options = options();
+        let make = Group::create_async(memory(), "/top", JsonObject::new(), version, false, &options);
+        let top = pollster::block_on(make).unwrap();
+        let builder = ArrayBuilder::new([4], DataType::Int32);
+        top.create_array("a/b/x", &builder).unwrap();
+        top.create_group("a/c/d", JsonObject::new()).unwrap();
+        let paths: Vec<String> = top.walk().unwrap().iter().map(|node| node.path().to_string()).collect();
+        assert_eq!(paths, ["/top/a", "/top/a/b", "/top/a/b/x", "/top/a/c", "/top/a/c/d"]);
+        assert!(top.children().unwrap().iter().all(|node| matches!(node, Node::Group(group) if group.version() == version)));
+
+        let titled = top.create_group("titled", JsonObject::new().with("title", "kept")).unwrap();
+        top.create_array("titled/x", &builder).unwrap();
+        assert_eq!(top.require_group("titled").unwrap().attributes(), titled.attributes());
+        assert_eq!(top.require_group("new/one").unwrap().path().to_string(), "/top/new/one");
+        for below_an_array in ["a/b/x", "a/b/x/y", "a/b/x/y/z"] {
+            let error = top.require_group(below_an_array).unwrap_err();
+            assert!(error.to_string().contains("already an array at /top/a/b/x in "), "{error}");
+        }
+        assert!(matches!(top.create_array("a/b/x/y", &builder), Err(ArrayError::Exists { .. })));
+        assert!(matches!(top.create_group("a/b/x/y", JsonObject::new()), Err(ArrayError::Exists { .. })));
+    }
+}
+
+#[test]
+fn chunk_coordinates_are_of_the_grid() {
+    let array = ArrayBuilder::new([4, 6], DataType::Int32).chunks([2, 2]).create(memory(), "/", &options()).unwrap();
+    for chunk in [&[0][..], &[0, 0, 0]] {
+        let wrong = |result: Result<(), ArrayError>| assert!(matches!(result, Err(ArrayError::Parameter(_))), "{chunk:?}");
+        wrong(array.read_encoded_chunk(chunk).map(drop));
+        wrong(array.stored_chunk_size(chunk).map(drop));
+        wrong(array.write_encoded_chunk(chunk, vec![1]));
+        wrong(array.erase_chunk(chunk));
+    }
+    assert_eq!(array.read_encoded_chunk(&[2, 0]).unwrap(), None);
+    let error = array.write_encoded_chunk(&[2, 0], vec![1]).unwrap_err();
+    assert_eq!(error.to_string(), "chunk [2, 0] is outside the grid of [2, 3] chunks");
+}
+
+#[test]
+fn a_shard_that_is_cut_short_is_told_from_a_chunk() {
+    let builder = ArrayBuilder::new([64], DataType::Int32).chunks([8]).shards([64]);
+    let array = builder.create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &(0..64).collect::<Vec<i32>>()).unwrap();
+    let mut shard = array.read_encoded_chunk(&[0]).unwrap().unwrap().to_vec();
+    shard.truncate(shard.len() - 7);
+    array.write_encoded_chunk(&[0], shard).unwrap();
+    let error = array.read(&Selection::all()).unwrap_err().to_string();
+    assert!(error.starts_with("chunk [0] (c/0): codec sharding_indexed: the shard's index cannot be decoded: codec crc32c: "), "{error}");
+}
+
+#[test]
+fn an_error_names_its_store_once() {
+    let store = AnyStore::blocking(FilesystemStore::new("/no/such/directory").unwrap());
+    let builder = ArrayBuilder::new([4], DataType::Int32);
+    let array = builder.create(memory(), "/", &options()).unwrap();
+    let error = builder.create(array.store().clone(), "/", &options()).unwrap_err();
+    assert_eq!(error.to_string(), "there is already an array at / in memory://; erase it first, or ask to overwrite it");
+    let read_only = zarr_store::ReadOnly::any(store);
+    let error = builder.create(read_only, "/", &options()).unwrap_err();
+    let mut told = vec![error.to_string()];
+    let mut next = std::error::Error::source(&error);
+    while let Some(source) = next {
+        told.push(source.to_string());
+        next = source.source();
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
 fn elements_of_every_kind() {
     fn round_trip<T: zarr_array::Element + PartialEq + std::fmt::Debug>(data_type: DataType, values: Vec<T>) {
         for version in [Version::V3, Version::V2] {
