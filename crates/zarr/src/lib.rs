@@ -17,9 +17,11 @@
 //! | you want | look at |
 //! |---|---|
 //! | read, write, resize | [`Array`] |
+//! | open to write | [`locate`] with [`OpenOptions::write`], then [`Array::open`] |
 //! | walk and build hierarchies | [`Group`] |
 //! | create an array | [`ArrayBuilder`] |
 //! | your own I/O | [`ReadPlan`] |
+//! | any store of the `object_store` crate | [`store`]`::ObjectStoreAdapter`, with the feature `remote` |
 //! | many arrays at once | [`ReadSet`] |
 //! | a store of your own | [`store_api`] |
 //! | a codec of your own | [`codec_api`] |
@@ -67,7 +69,7 @@ pub fn open(url: &str) -> Result<Node, ArrayError> {
     Node::open(store, &path, &options())
 }
 
-/// Opens an array to read. See [`open`].
+/// Opens an array to read. See [`open`]. To write to it, too, [`locate`] its store with [`OpenOptions::write`] and use [`Array::open`].
 ///
 /// # Errors
 /// As [`open`]; [`ArrayError::NotFound`] when the node is a group.
@@ -85,23 +87,46 @@ pub fn open_group(url: &str) -> Result<Group, ArrayError> {
     Group::open(store, &path, &options())
 }
 
-/// Splits a URL into a store and the path of a node in it: what follows a zip archive is a path inside, all else is the store.
+/// Splits a URL into a store and the path of a node in it: what follows a zip archive is a path inside, all else is the store. A local name that ends in `.zip` is
+/// that of an archive, also of one that is yet to be written, unless there is a directory of that name.
 ///
 /// # Errors
 /// [`ArrayError::Store`] when the store cannot be opened.
 pub fn locate(url: &str, how: &OpenOptions) -> Result<(AnyStore, String), ArrayError> {
-    let archive_end = url.match_indices(".zip/").map(|(at, _)| at + 4).find(|&end| url.get(..end).is_some_and(is_file_or_remote));
+    let archive_end = url.match_indices(".zip/").map(|(at, _)| at + 4).find(|&end| url.get(..end).is_some_and(may_be_archive));
     match archive_end.map(|end| url.split_at(end)) {
         Some((archive, inside)) => Ok((open_url(archive, how)?, inside.trim_end_matches('/').to_owned())),
         None => Ok((open_url(url, how)?, "/".to_owned())),
     }
 }
 
-fn is_file_or_remote(url: &str) -> bool {
-    url.contains("://") || std::path::Path::new(url).is_file()
+fn may_be_archive(url: &str) -> bool {
+    url.contains("://") || !std::path::Path::new(url).is_dir()
 }
 
 /// The examples of the README, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_yet_to_be_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let (store, path) = locate(&at("new.zip/a/b"), &OpenOptions::write()).unwrap();
+        assert_eq!(path, "/a/b");
+        ArrayBuilder::new([4], DataType::Int32).create(store, &path, &options()).unwrap();
+        assert!(std::path::Path::new(&at("new.zip")).is_file());
+        assert_eq!(open_array(&at("new.zip/a/b")).unwrap().shape(), [4]);
+
+        std::fs::create_dir(at("folder.zip")).unwrap();
+        let (_, path) = locate(&at("folder.zip/a"), &OpenOptions::write()).unwrap();
+        assert_eq!(path, "/");
+        let missing = locate(&at("none.zip/a"), &OpenOptions::read()).unwrap_err();
+        assert!(matches!(missing, ArrayError::Store(error) if error.kind() == store_api::StoreErrorKind::NotFound));
+    }
+}
