@@ -138,6 +138,10 @@ impl FilesystemStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 new_directory = true;
                 if let Err(error) = fs::create_dir_all(dir) {
+                    if let Some(link) = dir.ancestors().find(|dir| dir.is_symlink() && !dir.exists()) {
+                        let message = format!("cannot create the directory: the link {} leads nowhere", link.display());
+                        return Step::Failed(StoreError::from_io(error, message));
+                    }
                     // Others may remove directories while they are made, and it fails in several ways.
                     let existing = dir.ancestors().find_map(|dir| fs::metadata(dir).ok());
                     return match error.kind() {
