@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zarr_meta::{
     ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadata, NodeMetadataV2, NodePath,
 };
-use zarr_store_api::AnyStore;
+use zarr_store_api::{AnyStore, StoreError};
 
 use crate::array::node_path;
 use crate::create::{erase, make_way};
@@ -263,7 +263,14 @@ impl Group {
             names.dedup();
             return Ok(names);
         }
-        let listing = self.storage.list_dir(&node::prefix(&self.path)?).await?;
+        let listing = self.storage.list_dir(&node::prefix(&self.path)?).await.map_err(|error| match self.storage.0.is_listable() {
+            true => error,
+            false => StoreError::unsupported(format!(
+                "{} cannot be listed, and the group {} has no consolidated metadata that names what is in it",
+                self.storage.name(),
+                self.path
+            )),
+        })?;
         let mut names = Vec::new();
         for prefix in listing.prefixes {
             let Some(name) = prefix.name() else { continue };
