@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use zarr::meta::{Json, JsonObject};
+use zarr::meta::{Json, JsonObject, NodePath};
 use zarr::store::{Access, FilesystemStore, Metrics, MetricsHandle, OpenOptions, ZipStore};
-use zarr::store_api::{AnyStore, Store, StoreErrorKind};
+use zarr::store_api::{AnyStore, Store, StoreErrorKind, StorePrefix};
 use zarr::{Array, ArrayError, Node, Options, Pool};
 
 use crate::args::{Device, Global};
 use crate::device::Place;
 use crate::error::{Failure, Result};
+use crate::store;
 use crate::suggest;
 use crate::table::harmless;
 
@@ -174,6 +175,33 @@ impl Destination {
             Some(archive) => Ok(archive.close()?),
             None => Ok(()),
         }
+    }
+
+    /// Whether there is an array or a group.
+    pub(crate) fn holds_node(&self) -> Result<bool> {
+        let mut found = false;
+        for document in ["zarr.json", ".zarray", ".zgroup"] {
+            found |= store::size(&self.store, &self.prefix()?.key(document)?)?.is_some();
+        }
+        Ok(found)
+    }
+
+    /// Refuses to begin where something is.
+    pub(crate) fn check_vacant(&self, name: &str) -> Result<()> {
+        if self.holds_node()? {
+            return Err(Failure::new(format!("there is an array or a group at {name} already")).hint("--overwrite removes it first"));
+        }
+        if self.store.is_listable() {
+            let listing = store::list_dir(&self.store, &self.prefix()?)?;
+            if !listing.keys.is_empty() || !listing.prefixes.is_empty() {
+                return Err(Failure::new(format!("{name} is not empty, and holds no Zarr")).hint("--overwrite removes what is there"));
+            }
+        }
+        Ok(())
+    }
+
+    fn prefix(&self) -> Result<StorePrefix> {
+        Ok(StorePrefix::new(NodePath::new_v2(&self.path)?.prefix())?)
     }
 
     /// Gives up what was written to an archive that took shape only here.

@@ -118,7 +118,7 @@ impl ArrayFacts {
             .with("chunk_grid", array.chunk_grid().to_json())
             .with("codecs", codecs)
             .with("stored_bytes", json::optional(self.stored.map(|stored| stored.bytes)))
-            .with("decoded_bytes", json::optional(self.decoded))
+            .with("decoded_bytes", json::optional(self.decoded.filter(|&bytes| bytes < u64::MAX)))
             .with("ratio", json::optional(self.ratio()))
             .with("chunks_present", json::optional(self.stored.map(|stored| stored.chunks)))
             .with("chunks_total", self.total_chunks())

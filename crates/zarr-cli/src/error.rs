@@ -119,6 +119,8 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<String> {
 
 fn store_hint(error: &StoreError) -> Option<String> {
     let hint = match error.kind() {
+        // The system says no to a file, whatever the environment holds.
+        StoreErrorKind::Permission if error.source().is_some_and(|source| source.is::<std::io::Error>()) => return None,
         StoreErrorKind::Permission => {
             "for object stores, credentials come from the environment (AWS_ACCESS_KEY_ID, ..) or from --setting name=value"
         }
@@ -137,5 +139,18 @@ pub(crate) trait Context<T> {
 impl<T, E: Into<Failure>> Context<T> for std::result::Result<T, E> {
     fn context(self, message: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| error.into().context(message()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_no_matter_of_files() {
+        let refused = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        assert_eq!(Failure::from(StoreError::from_io(refused(), "cannot open the file")).hint, None);
+        let remote = Failure::from(ArrayError::from(StoreError::new(StoreErrorKind::Permission, "403")));
+        assert!(remote.hint.is_some_and(|hint| hint.contains("AWS_ACCESS_KEY_ID")));
     }
 }

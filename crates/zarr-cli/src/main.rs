@@ -13,6 +13,7 @@ mod copy;
 mod describe;
 mod device;
 mod error;
+mod hierarchy;
 mod image;
 mod json;
 mod layout;

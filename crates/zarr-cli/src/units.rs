@@ -8,6 +8,9 @@ pub(crate) fn bytes(count: u64) -> String {
     if count < 1000 {
         return format!("{count} B");
     }
+    if count == u64::MAX {
+        return "18.4 EB or more".to_owned();
+    }
     let mut value = count as f64;
     let mut unit = 0;
     while value >= 999.5 && unit + 1 < UNITS.len() {
@@ -118,7 +121,8 @@ mod tests {
         {
             assert_eq!(bytes(count), text);
         }
-        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(bytes(u64::MAX - 1), "18.4 EB");
+        assert_eq!(bytes(u64::MAX), "18.4 EB or more");
     }
 
     #[test]

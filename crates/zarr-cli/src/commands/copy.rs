@@ -11,6 +11,7 @@ use crate::context::{Context, Destination};
 use crate::copy::{ArrayCopy, Copied, Digest, Marker, documents, is_stored};
 use crate::describe::{Entry, walk};
 use crate::error::{Context as _, Failure, Result};
+use crate::hierarchy::Hierarchy;
 use crate::layout::{Lengths, Relayout, Shards, Target, parse_lengths, parse_shards};
 use crate::table::GREEN;
 use crate::{json, progress, store, units};
@@ -21,7 +22,7 @@ use crate::{json, progress, store, units};
 /// them; attributes and dimension names stay.
 ///
 /// The destination gets its metadata last, so that a copy that was cut off is not taken for a whole one; --resume goes on where it stopped. A copy into a zip archive
-/// takes place whole or not at all.
+/// takes place whole or not at all. In a hierarchy, groups above it are created where they are missing, and consolidated metadata of the root take it in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CopyArgs {
     /// What to copy
@@ -101,8 +102,16 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
             return Err(Failure::usage("the source lies in the destination"));
         }
         let items = items(args, entries, &root)?;
+        let hierarchy = Hierarchy::around(&args.destination, &destination, &context.options())?;
+        if let Some(hierarchy) = &hierarchy {
+            hierarchy.make_groups()?;
+        }
         let mut copy = Copy { args, context, destination: &destination, root, items, source };
-        copy.run()
+        let done = copy.run()?;
+        if let Some(hierarchy) = hierarchy {
+            hierarchy.consolidate(context);
+        }
+        Ok(done)
     };
     let done = copy().and_then(|done| destination.finish().map(|()| done));
     match done {
@@ -334,8 +343,7 @@ impl Copy<'_> {
         }
         match Marker::load(store, root)? {
             Some(found) if !self.args.resume => {
-                return Err(Failure::new(format!("an interrupted copy of {} is at {name}", found.source))
-                    .hint("--resume goes on with it, --overwrite starts again"));
+                return Err(found.in_the_way(name).hint("--resume goes on with it, --overwrite starts again"));
             }
             Some(found) if found.source != marker.source => {
                 return Err(
@@ -351,11 +359,7 @@ impl Copy<'_> {
             Some(_) => return Ok(Begun::Resumed),
             None => {}
         }
-        let mut found = false;
-        for document in ["zarr.json", ".zarray", ".zgroup"] {
-            found |= store::size(store, &StorePrefix::new(root.prefix())?.key(document)?)?.is_some();
-        }
-        if found && self.args.resume {
+        if self.args.resume && self.destination.holds_node()? {
             for item in &self.items {
                 if !is_stored(store, &documents(&item.path, &item.stored)?)? {
                     return Err(Failure::new(format!("{name} is a whole array or group already, and not this copy"))
@@ -364,15 +368,7 @@ impl Copy<'_> {
             }
             return Ok(Begun::Whole);
         }
-        if found {
-            return Err(Failure::new(format!("there is an array or a group at {name} already")).hint("--overwrite removes it first"));
-        }
-        if store.is_listable() {
-            let listing = store::list_dir(store, &StorePrefix::new(root.prefix())?)?;
-            if !listing.keys.is_empty() || !listing.prefixes.is_empty() {
-                return Err(Failure::new(format!("{name} is not empty, and holds no Zarr")).hint("--overwrite removes what is there"));
-            }
-        }
+        self.destination.check_vacant(name)?;
         Ok(Begun::Afresh)
     }
 }

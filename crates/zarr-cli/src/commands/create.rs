@@ -1,16 +1,20 @@
 //! `zarr create`
 
-use zarr::meta::{Json, JsonObject};
-use zarr::{ArrayBuilder, DataType, FillValue, Version};
+use zarr::meta::{Json, JsonObject, NodePath};
+use zarr::{Array, ArrayBuilder, DataType, FillValue, Version};
 
 use crate::codecs::{self, CodecSpec, Kind};
 use crate::commands::copy::parse_version;
 use crate::context::Context;
+use crate::copy::Marker;
 use crate::error::{Context as _, Failure, Result};
+use crate::hierarchy::Hierarchy;
 use crate::layout::{Lengths, Shards, parse_data_type, parse_lengths, parse_shards};
 use crate::units;
 
 /// Create an array
+///
+/// In a hierarchy, groups between it and the group above it are created where they are missing, and consolidated metadata of the root take it in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
     /// Where: a directory, `archive.zip/path`, or a URL
@@ -33,9 +37,9 @@ pub(crate) struct CreateArgs {
     /// What absent elements are: a number, NaN, true, or JSON [default: zero, false or empty]
     #[arg(long, allow_hyphen_values = true, value_name = "VALUE")]
     fill: Option<String>,
-    /// The version of the format
-    #[arg(long, default_value = "3", value_parser = parse_version, value_name = "2|3")]
-    version: Version,
+    /// The version of the format [default: that of the hierarchy around it, else 3]
+    #[arg(long, value_parser = parse_version, value_name = "2|3")]
+    version: Option<Version>,
     /// The names of the axes: `time,latitude,longitude`
     #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
     dimension_names: Option<Vec<String>>,
@@ -59,10 +63,8 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
     let shape = args.shape.0.clone();
     let names: Option<Vec<Option<String>>> =
         args.dimension_names.as_ref().map(|names| names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect());
-    let mut builder = ArrayBuilder::new(shape.clone(), args.dtype.clone())
-        .version(args.version)
-        .optional_dimension_names(names.clone())
-        .overwrite(args.overwrite);
+    let mut builder =
+        ArrayBuilder::new(shape.clone(), args.dtype.clone()).optional_dimension_names(names.clone()).overwrite(args.overwrite);
     let lengths = |lengths: &Lengths, option: &str| {
         lengths
             .resolve(&shape, names.as_deref(), &shape.iter().map(|&length| length.max(1)).collect::<Vec<_>>())
@@ -72,9 +74,6 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
         builder = builder.chunks(lengths(chunks, "chunks")?);
     }
     if let Some(Shards::Of(shards)) = &args.shards {
-        if args.version == Version::V2 {
-            return Err(Failure::usage("version 2 of the format has no shards"));
-        }
         builder = builder.shards(lengths(shards, "shards")?);
     }
     if let Some(codec) = &args.codec {
@@ -92,10 +91,33 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
         builder = builder.attributes(parse_attributes(attributes)?);
     }
     let destination = context.destination(&args.path)?;
-    let created = builder.create(destination.store.clone(), &destination.path, &context.options());
-    match created {
+    let create = || {
+        let hierarchy = Hierarchy::around(&args.path, &destination, &context.options())?;
+        let version = args.version.or(hierarchy.as_ref().map(Hierarchy::version)).unwrap_or_default();
+        if version == Version::V2 && matches!(args.shards, Some(Shards::Of(_))) {
+            return Err(Failure::usage("version 2 of the format has no shards"));
+        }
+        let builder = builder.version(version);
+        // What does not hold together is told before anything is made for it.
+        Array::from_metadata(destination.store.clone(), &destination.path, builder.metadata()?, &context.options())?;
+        if !args.overwrite {
+            if let Some(copy) = Marker::load(&destination.store, &NodePath::new_v2(&destination.path)?)? {
+                return Err(copy.in_the_way(&args.path).hint("`zarr copy --resume` goes on with it, --overwrite removes it"));
+            }
+            destination.check_vacant(&args.path)?;
+        }
+        if let Some(hierarchy) = &hierarchy {
+            hierarchy.make_groups()?;
+        }
+        let array = builder.create(destination.store.clone(), &destination.path, &context.options())?;
+        if let Some(hierarchy) = hierarchy {
+            hierarchy.consolidate(context);
+        }
+        destination.finish()?;
+        Ok(array)
+    };
+    match create() {
         Ok(array) => {
-            destination.finish()?;
             let facts = crate::describe::ArrayFacts::of_metadata(&array);
             context.note(&format!(
                 "created {}: {} {}, chunks of {}, {}",
@@ -107,11 +129,9 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
             ));
             Ok(())
         }
-        Err(error) => {
+        Err(failure) => {
             destination.abandon();
-            let exists = matches!(error, zarr::ArrayError::Exists { .. });
-            let failure = Failure::from(error).context(format!("cannot create {}", args.path));
-            Err(if exists { failure.hint("--overwrite removes it first") } else { failure })
+            Err(failure.context(format!("cannot create {}", args.path)))
         }
     }
 }

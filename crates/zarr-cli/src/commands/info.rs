@@ -91,8 +91,17 @@ fn attributes_text(attributes: &JsonObject) -> String {
 }
 
 fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
-    let names = group.names()?;
-    let children: Vec<(String, Result<Node, _>)> = names.into_iter().map(|name| (name.clone(), group.get(&name))).collect();
+    let names = match group.names() {
+        // The group itself is at hand where the store cannot be listed.
+        Err(error) if !group.store().is_listable() => {
+            context.note(&error.to_string());
+            None
+        }
+        names => Some(names?),
+    };
+    let known = names.is_some();
+    let children: Vec<(String, Result<Node, _>)> =
+        names.unwrap_or_default().into_iter().map(|name| (name.clone(), group.get(&name))).collect();
     if context.json {
         let children: Json = children
             .iter()
@@ -110,7 +119,7 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
             .with("kind", "group")
             .with("zarr_format", if group.version() == zarr::Version::V2 { 2 } else { 3 })
             .with("consolidated", group.is_consolidated())
-            .with("children", children)
+            .with("children", json::optional(known.then_some(children)))
             .with("attributes", group.attributes().clone());
         return context.print_json(object);
     }

@@ -36,6 +36,11 @@ impl Marker {
         marker.map(Some).ok_or_else(unreadable)
     }
 
+    /// What a command says that would have to begin here.
+    pub(crate) fn in_the_way(&self, name: &str) -> Failure {
+        Failure::new(format!("an interrupted copy of {} is at {name}", self.source))
+    }
+
     pub(crate) fn store(&self, store: &AnyStore, root: &NodePath) -> Result<()> {
         let object = json::object()
             .with("about", "A copy by `zarr copy` is under way here, or was interrupted: `zarr copy --resume` goes on with it.")

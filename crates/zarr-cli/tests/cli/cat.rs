@@ -142,7 +142,7 @@ fn creating() {
     assert_eq!(
         zarr(&["create", &path, "--shape", "3", "--dtype", "int8"]).stderr,
         format!(
-            "error: cannot create {path}\n  because: there is already an array at /; erase it first, or ask to overwrite it\nhint: --overwrite removes it first\n"
+            "error: cannot create {path}\n  because: there is an array or a group at {path} already\nhint: --overwrite removes it first\n"
         )
     );
     ok(&["create", &path, "--shape", "3", "--dtype", "int8", "--version", "2", "--overwrite", "--fill", "-5"]);
@@ -217,4 +217,67 @@ fn objects_are_the_values_they_are() {
     let pickled = array("pickled", r#"{"id":"pickle","protocol":5}"#, b"");
     let refused = zarr(&["info", &pickled]);
     assert!(refused.stderr.contains("pickles are not read, because that runs programs in them"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_is_created_in_a_hierarchy_belongs_to_it() {
+    let (_directory, at) = temporary();
+    let int8 = ["--shape", "3", "--dtype", "int8"];
+    let create = |path: &str| zarr(&[&["create", path][..], &int8].concat());
+    for (root, name, version) in [(at("whole"), "sea_surface.zarr", "2"), (at("whole.zip"), "north_america.zarr", "3")] {
+        ok(&["copy", &sample(name), &root]);
+        assert_eq!(create(&format!("{root}/new/one")).code, 0);
+        ok(&["copy", &sample("north_america.zarr/height"), &format!("{root}/new/two/copy"), "--version", version]);
+        let info = ok(&["info", &root, "--json"]).json();
+        assert_eq!(info["consolidated"], true);
+        assert!(info["children"].as_array().unwrap().iter().any(|child| child["name"] == "new" && child["kind"] == "group"), "{info}");
+        assert!(ok(&["tree", &root]).text().contains("copy"));
+        ok(&["validate", &root]);
+        let inside = create(&format!("{root}/new/one/inside"));
+        assert!(inside.code != 0 && inside.stderr.contains("there is already an array at /new/one in "), "{}", inside.stderr);
+    }
+    let array = at("alone");
+    assert_eq!(create(&array).code, 0);
+    let inside = create(&format!("{array}/deep/inside"));
+    assert!(inside.stderr.contains("alone is an array, and nothing can be below one"), "{}", inside.stderr);
+    assert!(!std::path::Path::new(&format!("{array}/deep")).exists());
+}
+
+#[test]
+fn an_array_is_not_created_over_what_is_there() {
+    let (_directory, at) = temporary();
+    std::fs::create_dir_all(at("a/c")).unwrap();
+    std::fs::write(at("a/c/0"), "stale").unwrap();
+    let refused = zarr(&["create", &at("a"), "--shape", "3", "--dtype", "int8"]);
+    let expected = format!(
+        "error: cannot create {0}\n  because: {0} is not empty, and holds no Zarr\nhint: --overwrite removes what is there\n",
+        at("a")
+    );
+    assert_eq!((refused.code, refused.stderr), (1, expected));
+    std::fs::write(at("a/.zarr-copy"), r#"{"source": "file:///x", "digest": "0000000000000000"}"#).unwrap();
+    let refused = zarr(&["create", &at("a"), "--shape", "3", "--dtype", "int8"]);
+    assert!(refused.stderr.contains("because: an interrupted copy of file:///x is at "), "{}", refused.stderr);
+    ok(&["create", &at("a"), "--shape", "3", "--dtype", "int8", "--overwrite"]);
+    assert_eq!(ok(&["cat", &at("a")]).text(), "[0, 0, 0]\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_system_refuses() {
+    let (_directory, at) = temporary();
+    std::os::unix::fs::symlink(at("nowhere/at/all"), at("link")).unwrap();
+    let refused = zarr(&["create", &at("link/a"), "--shape", "3", "--dtype", "int8"]);
+    assert!(
+        refused.stderr.contains("cannot create the directory: the link ") && refused.stderr.contains("leads nowhere"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn sizes_past_all_numbers() {
+    let (_directory, at) = temporary();
+    ok(&["create", &at("a"), "--shape", "10000000000,10000000000", "--dtype", "float64"]);
+    assert!(ok(&["info", &at("a")]).text().contains("decoded     18.4 EB or more\n"));
+    assert_eq!(ok(&["info", &at("a"), "--json"]).json()["decoded_bytes"], serde_json::Value::Null);
 }

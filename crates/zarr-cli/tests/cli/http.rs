@@ -80,6 +80,14 @@ fn a_hierarchy_behind_a_web_server() {
     assert_eq!(bytes_of(&at("copy/air_temperature")), raw);
     let missing = zarr(&["info", &format!("{data}/nothing")]);
     assert_eq!((missing.code, missing.stderr), (1, format!("error: there is no Zarr array or group at {data}/nothing\n")));
+    ok(&["copy", &sample("north_america.zarr"), &at("apart"), "--consolidate", "no"]);
+    let apart = serve(at("apart").into());
+    let info = zarr(&["info", &apart]);
+    let lists = format!("{apart} cannot be listed, and the group / has no consolidated metadata that names what is in it");
+    assert!(info.text().contains("group, v3\n  attributes\n") && info.stderr.contains(&lists), "{}{}", info.text(), info.stderr);
+    assert_eq!(ok(&["info", &apart, "--json"]).json()["children"], serde_json::Value::Null);
+    let tree = zarr(&["tree", &apart]);
+    assert!(tree.code == 1 && tree.stderr.contains(&lists), "{}", tree.stderr);
     let refused = zarr(&["create", &format!("{url}/x"), "--shape", "1", "--dtype", "int8"]);
     assert_eq!((refused.code, refused.stderr), (2, format!("error: {url}/x can only be read\n")));
 }
