@@ -243,6 +243,13 @@ impl Array {
     }
 
     pub(crate) fn resolved_plan(&self, resolved: &Resolved) -> Result<Plan, ArrayError> {
+        // A plan grows with the chunks that it names: what fits nowhere gets none.
+        let shape = resolved.shape();
+        let bytes = shape.iter().try_fold(self.item_size().unwrap_or(1) as u64, |bytes, &len| bytes.checked_mul(len));
+        if !shape.contains(&0) && bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            let name = self.data_type().name();
+            return Err(ArrayError::parameter(format!("elements of {name} of shape {shape:?} are more than memory can have")));
+        }
         let coalescing = self.options.coalescing_for(&self.storage.0);
         let plan = Plan::new(Arc::clone(&self.chunks), self.keys.clone(), &self.metadata.shape, resolved, coalescing)?;
         Ok(Plan { indexes: self.indexes.clone(), ..plan })

@@ -423,7 +423,7 @@ impl Plan {
         {
             return Ok(());
         }
-        let mut decoded = scratch.take_len(bound.byte_len);
+        let mut decoded = scratch.try_take_len(bound.byte_len, "chunk")?;
         let result =
             bound.chain.decode(encoded, Target::Exact(&mut decoded), scratch).and_then(|()| scatter(bound, &decoded, 0, leaf, tile));
         scratch.give(decoded);

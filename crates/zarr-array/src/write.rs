@@ -371,7 +371,7 @@ impl Encoder<'_> {
         {
             return self.encode(bound, source, fill, encoded, scratch);
         }
-        let mut decoded = scratch.take_len(bound.byte_len);
+        let mut decoded = scratch.try_take_len(bound.byte_len, "chunk")?;
         let covered = matches!(leaves, [leaf] if !leaf.points && covers_inside(&leaf.parts));
         let result = match old {
             Some(old) if !covered => bound.chain.decode(old, Target::Exact(&mut decoded), scratch),

@@ -223,6 +223,43 @@ fn groups_on_the_way_are_created() {
 }
 
 #[test]
+fn what_no_memory_holds_is_refused_before_it_is_planned() {
+    for data_type in [DataType::Float64, DataType::String] {
+        let shape = [10_000_000_000, 10_000_000_000];
+        let array = ArrayBuilder::new(shape, data_type).create(memory(), "/", &options()).unwrap();
+        let refused = array.read(&Selection::all()).unwrap_err();
+        assert!(refused.to_string().ends_with("of shape [10000000000, 10000000000] are more than memory can have"), "{refused}");
+        assert!(array.read(&Selection::parse("::1000000000, :2", 2).unwrap()).is_ok());
+    }
+}
+
+#[test]
+fn a_chunk_that_no_memory_holds_is_an_error() {
+    let compressors = [
+        "[]",
+        r#"[{"name":"crc32c"}]"#,
+        r#"[{"name":"gzip","configuration":{"level":1}}]"#,
+        r#"[{"name":"zstd","configuration":{"level":1,"checksum":false}}]"#,
+        r#"[{"name":"blosc","configuration":{"cname":"lz4","clevel":1,"shuffle":"noshuffle","typesize":8,"blocksize":0}}]"#,
+    ];
+    let some = Selection::parse("0:4:2", 1).unwrap();
+    for compressors in compressors {
+        let with = |length: u64| {
+            let builder = ArrayBuilder::new([length], DataType::UInt64).chunks([length]).compressors(codecs(compressors));
+            builder.create(memory(), "/", &options()).unwrap()
+        };
+        let (small, large) = (with(100), with(1 << 57));
+        small.write_elements(&Selection::all(), &(0..100).collect::<Vec<u64>>()).unwrap();
+        assert!(matches!(large.write_elements(&some, &[1u64, 2]), Err(ArrayError::Chunk { .. })), "{compressors}");
+        assert_eq!(large.read_elements::<u64>(&some).unwrap(), [0, 0]);
+        large.write_encoded_chunk(&[0], small.read_encoded_chunk(&[0]).unwrap().unwrap()).unwrap();
+        if compressors != "[]" {
+            assert!(matches!(large.read_elements::<u64>(&some), Err(ArrayError::Chunk { .. })), "{compressors}");
+        }
+    }
+}
+
+#[test]
 fn chunk_coordinates_are_of_the_grid() {
     let array = ArrayBuilder::new([4, 6], DataType::Int32).chunks([2, 2]).create(memory(), "/", &options()).unwrap();
     for chunk in [&[0][..], &[0, 0, 0]] {
