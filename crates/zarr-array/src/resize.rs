@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use zarr_buffer_api::unwritten;
 use zarr_codec_api::VariableData;
 
 use crate::node;
@@ -88,7 +89,8 @@ async fn blank(old: &Array, new: &Array, chunk: &[u64]) -> Result<(), ArrayError
         let elements = usize::try_from(elements).map_err(|_| ArrayError::parameter("a chunk does not fit the address space"))?;
         match old.item_size() {
             Some(size) => {
-                let mut bytes = vec![0; elements * size];
+                let len = elements.checked_mul(size).ok_or_else(|| ArrayError::parameter("a chunk does not fit the address space"))?;
+                let mut bytes = unwritten(len)?;
                 fill_all(&mut bytes, old.chunks.fill_bytes());
                 old.write_async(&selection, bytes).await?;
             }

@@ -95,7 +95,13 @@ impl Context {
     pub(crate) fn locate(&self, url: &str) -> Result<(AnyStore, String, MetricsHandle)> {
         let (store, path) = zarr::locate(url, &self.open_options(Access::Read)).map_err(|error| match &error {
             ArrayError::Store(inner) if inner.kind() == StoreErrorKind::NotFound && !is_remote(url) => not_there(url),
-            _ => with_schemes(url, Failure::from(error).context(format!("cannot open {url}"))),
+            _ => {
+                let failure = with_schemes(url, Failure::from(error).context(format!("cannot open {url}")));
+                match suggest::for_file(url) {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
         })?;
         let (store, metrics) = Metrics::any(store);
         Ok((store, path, metrics))

@@ -7,6 +7,7 @@ use zarr::{Group, Node, Options, Version};
 
 use crate::context::{Context, Destination, archive, is_remote};
 use crate::error::{Failure, Result};
+use crate::suggest::is_node;
 
 /// The group at the root of a hierarchy, and the way from there to a new node.
 pub(crate) struct Hierarchy {
@@ -23,9 +24,8 @@ impl Hierarchy {
             return Ok(None);
         } else {
             let place = std::path::absolute(url.strip_prefix("file://").unwrap_or(url))?;
-            let is_node = |path: &Path| ["zarr.json", ".zarray", ".zgroup"].iter().any(|name| path.join(name).is_file());
-            let above = || place.ancestors().skip(1).skip_while(|path| !is_node(path)).take_while(|path| is_node(path));
-            let Some(root) = above().last() else { return Ok(None) };
+            let above = place.ancestors().skip(1).skip_while(|path| !is_node(path)).take_while(|path| is_node(path));
+            let Some(root) = above.last() else { return Ok(None) };
             let Some(relative) = place.strip_prefix(root).ok().and_then(Path::to_str) else { return Ok(None) };
             (Node::open(FilesystemStore::new(root)?, "/", options), root.to_owned(), relative.to_owned())
         };

@@ -69,13 +69,21 @@ pub(crate) fn for_path(path: &str) -> Option<String> {
     }
 }
 
+/// What to say about a file that belongs to a node.
+pub(crate) fn for_file(path: &str) -> Option<String> {
+    let file = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    let node = file.ancestors().skip(1).find(|above| is_node(above)).filter(|_| file.is_file())?;
+    Some(format!("a node is named by its directory: {}", node.display()))
+}
+
+pub(crate) fn is_node(directory: &Path) -> bool {
+    ["zarr.json", ".zarray", ".zgroup"].iter().any(|document| directory.join(document).is_file())
+}
+
 /// The names of the nodes directly in a directory.
 fn nodes_in(directory: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let is_node = |path: &Path| {
-        ["zarr.json", ".zarray", ".zgroup"].iter().any(|document| path.join(document).is_file())
-            || path.extension().is_some_and(|extension| extension == "zip" || extension == "zarr")
-    };
+    let is_node = |path: &Path| is_node(path) || path.extension().is_some_and(|extension| extension == "zip" || extension == "zarr");
     let mut names: Vec<String> =
         entries.flatten().filter(|entry| is_node(&entry.path())).filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();

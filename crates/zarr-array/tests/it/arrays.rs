@@ -253,6 +253,7 @@ fn a_chunk_that_no_memory_holds_is_an_error() {
         assert!(matches!(large.write_elements(&some, &[1u64, 2]), Err(ArrayError::Chunk { .. })), "{compressors}");
         assert_eq!(large.read_elements::<u64>(&some).unwrap(), [0, 0]);
         large.write_encoded_chunk(&[0], small.read_encoded_chunk(&[0]).unwrap().unwrap()).unwrap();
+        assert!(large.clone().resize(&[10]).is_err(), "{compressors}");
         if compressors != "[]" {
             assert!(matches!(large.read_elements::<u64>(&some), Err(ArrayError::Chunk { .. })), "{compressors}");
         }
