@@ -114,6 +114,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_feature_that_is_missing_is_one_of_this_crate() {
+        for url in ["s3://bucket/a", "gs://bucket/a", "az://container/a", "https://example.invalid/a"] {
+            let Some(error) =
+                open_url(url, &OpenOptions::read()).err().filter(|error| error.kind() == store_api::StoreErrorKind::Unsupported)
+            else {
+                continue;
+            };
+            let error = error.to_string();
+            let feature = error.split('`').nth(1).unwrap_or_else(|| panic!("{error}"));
+            assert!(include_str!("../Cargo.toml").contains(&format!("\n{feature} = [")), "{error}");
+        }
+    }
+
+    #[test]
     fn an_archive_that_is_yet_to_be_written() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
