@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use zarr::{DataType, Elements, Policy, Selection, Version};
-use zarr_buffer_api::{Buffer, Device as _, DeviceId, HostDevice};
+use zarr_buffer_api::{Buffer, Device as _, DeviceId};
 
 use crate::cuda::{self, Gpu};
 use crate::each::ReadEach;
@@ -73,7 +73,7 @@ impl Array {
         len.ok_or_else(|| parameter(format!("{shape:?} elements of {item_size} bytes do not fit the address space")))
     }
 
-    fn read_to_host(&self, selection: &Selection, buffer: &Buffer) -> Outcome<()> {
+    fn read_into(&self, selection: &Selection, buffer: &Buffer) -> Outcome<()> {
         buffer.wait()?;
         self.inner.read_into(selection, &mut buffer.host_write()?)?;
         Ok(())
@@ -142,10 +142,7 @@ impl Array {
         if self.inner.item_size().is_none() {
             return self.objects(py, selection);
         }
-        let shape = self.inner.selection_shape(selection)?;
-        let buffer = HostDevice.allocate_staging(self.byte_len(&shape)?)?;
-        py.detach(|| self.read_to_host(selection, &buffer))?;
-        let tensor = Tensor::new(buffer, shape, self.inner.data_type().clone(), None);
+        let tensor = Tensor::of(py.detach(|| self.inner.read_to_host(selection))?, None);
         Tensor::to_numpy(&Bound::new(py, tensor)?, None, None)
     }
 }
@@ -280,11 +277,9 @@ impl Array {
             if stream.is_some() || ipc {
                 return Err(parameter("stream= and ipc= are for reads to a GPU"));
             }
-            let buffer = match out {
-                Some(out) => self.destination(out, &shape, id, None)?,
-                None => HostDevice.allocate_staging(len)?,
-            };
-            py.detach(|| self.read_to_host(&selection, &buffer))?;
+            let Some(out) = out else { return Ok(Tensor::of(py.detach(|| self.inner.read_to_host(&selection))?, None)) };
+            let buffer = self.destination(out, &shape, id, None)?;
+            py.detach(|| self.read_into(&selection, &buffer))?;
             return Ok(Tensor::new(buffer, shape, own, None));
         }
         let mut gpu = py.detach(|| cuda::gpu(id.ordinal))?;

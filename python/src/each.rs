@@ -2,18 +2,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString};
-use zarr::{ArrayData, Elements, Selection};
-use zarr_buffer_api::Buffer;
+use zarr::Selection;
 
 use crate::cuda::Gpu;
-use crate::error::{Outcome, parameter, unsupported};
+use crate::error::{Outcome, parameter};
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
 
 type Selections = Box<dyn Iterator<Item = Selection> + Send>;
 
 enum Reads {
-    Host(zarr::ReadEach<Selections>),
+    Host(zarr::ReadEach<Selections, zarr::Tensor>),
     Gpu(Box<(zarr::ReadEachToDevice<Selections>, Gpu)>),
 }
 
@@ -50,7 +49,7 @@ impl ReadEach {
             }
             return Ok(Self { reads: Mutex::new(Reads::Gpu(Box::new((reads, gpu)))), raised });
         }
-        let mut reads = array.read_each(selections);
+        let mut reads = array.read_each_to_host(selections);
         if let Some(ahead) = ahead {
             reads = reads.with_ahead(ahead);
         }
@@ -70,11 +69,10 @@ impl ReadEach {
     fn __next__(&self, py: Python<'_>) -> Outcome<Option<Tensor>> {
         // Selections of Python's are asked for with the lock of the interpreter, which other callers of this must not hold meanwhile.
         let read = py.detach(|| match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
-            Reads::Host(reads) => reads.next().map(|read| on_host(read?)),
+            Reads::Host(reads) => reads.next().map(|read| Ok(Tensor::of(read?, None))),
             Reads::Gpu(gpu) => {
                 let (reads, gpu) = &mut **gpu;
-                let to_tensor = |read: zarr::Tensor| Tensor::new(read.buffer, read.shape, read.data_type, Some(gpu.clone()));
-                reads.next().map(|read| Ok(to_tensor(read?)))
+                reads.next().map(|read| Ok(Tensor::of(read?, Some(gpu.clone()))))
             }
         });
         let Some(read) = read else {
@@ -83,11 +81,6 @@ impl ReadEach {
         };
         read.map(Some)
     }
-}
-
-fn on_host(read: ArrayData) -> Outcome<Tensor> {
-    let Elements::Fixed(bytes) = read.elements else { return Err(unsupported("elements of variable length make no tensor")) };
-    Ok(Tensor::new(Buffer::from_vec(bytes), read.shape, read.data_type, None))
 }
 
 /// Selections of an iterable of Python's.

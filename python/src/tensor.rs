@@ -40,6 +40,10 @@ impl Tensor {
         Self { buffer, shape, data_type, gpu, address_known: AtomicBool::new(false), export: Mutex::default() }
     }
 
+    pub(crate) fn of(read: zarr::Tensor, gpu: Option<Gpu>) -> Self {
+        Self::new(read.buffer, read.shape, read.data_type, gpu)
+    }
+
     pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
     }

@@ -26,6 +26,8 @@ def test_every_chunk(store: Path, values: np.ndarray) -> None:
     assert len(tensors) == len(expected)
     for tensor, part in zip(tensors, expected):
         np.testing.assert_array_equal(tensor.numpy(), part)
+    # As JAX wants it, to take it without a copy.
+    assert [tensor.data_ptr % 256 for tensor in tensors] == [0] * len(tensors)
     assert list(zarrgpu.open(store / "none").read_each()) == []
     assert [tensor.numpy()[()] for tensor in zarrgpu.open(store / "point").read_each()] == [1.5]
 
@@ -94,8 +96,10 @@ def test_url(store: Path, values: np.ndarray) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         array = zarrgpu.open(f"http://127.0.0.1:{server.server_port}/packed")
-        rows = [tensor.numpy() for tensor in array.read_each(f"{start}:{start + 5}" for start in range(0, 37, 5))]
+        tensors = list(array.read_each(f"{start}:{start + 5}" for start in range(0, 37, 5)))
         server.shutdown()
+    rows = [tensor.numpy() for tensor in tensors]
+    assert all(tensor.data_ptr % 256 == 0 for tensor in tensors)
     np.testing.assert_array_equal(np.concatenate(rows), values)
 
 

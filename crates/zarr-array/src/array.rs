@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use zarr_buffer_api::{BufferError, OwnedTiles, TileWriter, unwritten};
+use zarr_buffer_api::{BufferError, Layout, OwnedTiles, TileWriter, unwritten};
 use zarr_codec_api::VariableData;
 use zarr_meta::{ArrayMetadataV3, ChunkGrid, DataType, FillValue, JsonObject, NodePath};
 use zarr_store_api::{AnyStore, ByteRange, StoreKey};
 
 use crate::chunks::Chunks;
-use crate::data::{ArrayData, Elements};
+use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN, padded, place};
 use crate::element::{Element, check_type};
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
@@ -19,7 +19,7 @@ use crate::shard_index::IndexCache;
 use crate::storage::{Storage, block_on};
 use crate::variable::VariableSink;
 use crate::write::{Data, Empty, OwnedData, write_async, write_blocking};
-use crate::{ArrayError, Options, Selection};
+use crate::{ArrayError, Options, Selection, Tensor};
 
 /// A Zarr array, of either version. Cheap to clone; clones share the store.
 ///
@@ -277,7 +277,7 @@ impl Array {
                 read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
             }
             // An async read owns its memory.
-            AnyStore::Async(_) => output.copy_from_slice(&block_on(self.read_bytes_of(Arc::clone(&plan), Vec::new()))?),
+            AnyStore::Async(_) => output.copy_from_slice(&block_on(self.read_bytes_of(Arc::clone(&plan), Vec::new(), 0))?),
         }
         Ok(plan.cut.result_shape())
     }
@@ -287,28 +287,7 @@ impl Array {
     /// # Errors
     /// The first chunk or request that fails.
     pub fn read(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {
-        let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_async(selection)) };
-        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
-        if let Some(whole) = self.whole_chunk(&resolved)? {
-            let mut output = self.unwritten(whole.byte_len(), false)?;
-            self.read_whole(&**store, &whole, &mut output)?;
-            let elements = Elements::Fixed(output);
-            return Ok(ArrayData { shape: resolved.shape(), data_type: self.data_type().clone(), elements });
-        }
-        let plan = self.resolved_plan(&resolved)?;
-        let elements = if self.item_size().is_some() {
-            let layout = plan.output_layout()?;
-            let mut output = self.unwritten(layout.span()?.len(), plan.is_spread(&layout))?;
-            let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
-            read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
-            drop(tiles);
-            Elements::Fixed(output)
-        } else {
-            let sink = VariableSink::default();
-            read_blocking(&[Job { plan: &plan, store: &**store, sink: &sink }], &self.options.pool)?;
-            Elements::Variable(sink.finish(plan.output_layout()?.len()))
-        };
-        Ok(ArrayData { shape: plan.cut.result_shape(), data_type: self.data_type().clone(), elements })
+        Ok(self.read_aligned(selection, 1)?.data)
     }
 
     /// As [`Array::read`].
@@ -316,18 +295,75 @@ impl Array {
     /// # Errors
     /// As [`Array::read`].
     pub async fn read_async(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {
+        Ok(self.read_aligned_async(selection, 1).await?.data)
+    }
+
+    /// Reads elements of fixed length to the host, to a multiple of 256 bytes, so that array libraries take them without a copy.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when the elements have no fixed length; the first chunk or request that fails.
+    pub fn read_to_host(&self, selection: &Selection) -> Result<Tensor, ArrayError> {
+        self.check_fixed()?;
+        self.read_aligned(selection, HOST_ALIGN)?.into_tensor()
+    }
+
+    /// As [`Array::read_to_host`].
+    ///
+    /// # Errors
+    /// As [`Array::read_to_host`].
+    pub async fn read_to_host_async(&self, selection: &Selection) -> Result<Tensor, ArrayError> {
+        self.check_fixed()?;
+        self.read_aligned_async(selection, HOST_ALIGN).await?.into_tensor()
+    }
+
+    pub(crate) fn read_aligned(&self, selection: &Selection, align: usize) -> Result<Aligned, ArrayError> {
+        let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_aligned_async(selection, align)) };
+        let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
+        if let Some(whole) = self.whole_chunk(&resolved)? {
+            let mut output = self.unwritten(padded(whole.byte_len(), align), false)?;
+            let start = place(&mut output, whole.byte_len(), align);
+            self.read_whole(&**store, &whole, output.get_mut(start..).unwrap_or_default())?;
+            return Ok(self.aligned(resolved.shape(), Elements::Fixed(output), start));
+        }
+        let plan = self.resolved_plan(&resolved)?;
+        let (elements, start) = if self.item_size().is_some() {
+            let mut layout = plan.output_layout()?;
+            let len = layout.span()?.len();
+            let mut output = self.unwritten(padded(len, align), plan.is_spread(&layout))?;
+            let start = place(&mut output, len, align);
+            layout.offset = start;
+            let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
+            read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
+            drop(tiles);
+            (Elements::Fixed(output), start)
+        } else {
+            let sink = VariableSink::default();
+            read_blocking(&[Job { plan: &plan, store: &**store, sink: &sink }], &self.options.pool)?;
+            (Elements::Variable(sink.finish(plan.output_layout()?.len())), 0)
+        };
+        Ok(self.aligned(plan.cut.result_shape(), elements, start))
+    }
+
+    pub(crate) async fn read_aligned_async(&self, selection: &Selection, align: usize) -> Result<Aligned, ArrayError> {
         let plan = Arc::new(self.internal_plan(selection)?);
         let shape = plan.cut.result_shape();
-        let elements = if self.item_size().is_some() {
-            Elements::Fixed(self.read_bytes_of(plan, Vec::new()).await?)
+        let (elements, start) = if self.item_size().is_some() {
+            let len = plan.output_layout()?.span()?.len();
+            let mut output = unwritten(padded(len, align))?;
+            let start = place(&mut output, len, align);
+            (Elements::Fixed(self.read_bytes_of(plan, output, start).await?), start)
         } else {
             let len = plan.output_layout()?.len();
             let sink = Arc::new(VariableSink::default());
             read_async(plan, self.storage.clone(), Arc::clone(&sink) as Arc<dyn Sink>, self.options.pool.clone(), self.options.concurrency)
                 .await?;
-            Elements::Variable(sink.finish(len))
+            (Elements::Variable(sink.finish(len)), 0)
         };
-        Ok(ArrayData { shape, data_type: self.data_type().clone(), elements })
+        Ok(self.aligned(shape, elements, start))
+    }
+
+    fn aligned(&self, shape: Vec<u64>, elements: Elements, start: usize) -> Aligned {
+        Aligned { data: ArrayData { shape, data_type: self.data_type().clone(), elements }, start }
     }
 
     /// Reads into memory that the call owns and gives back: `output` must be exactly as long as the selection.
@@ -338,12 +374,12 @@ impl Array {
         self.check_fixed()?;
         let plan = self.internal_plan(selection)?;
         check_len(plan.output_layout()?.span()?.len(), output.len())?;
-        self.read_bytes_of(Arc::new(plan), output).await
+        self.read_bytes_of(Arc::new(plan), output, 0).await
     }
 
-    /// Reads into `output`, or into fresh memory if it is empty.
-    pub(crate) async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>) -> Result<Vec<u8>, ArrayError> {
-        let layout = plan.output_layout()?;
+    /// Reads into `output`, from `start` on, or into fresh memory if it is empty.
+    pub(crate) async fn read_bytes_of(&self, plan: Arc<Plan>, output: Vec<u8>, start: usize) -> Result<Vec<u8>, ArrayError> {
+        let layout = Layout { offset: start, ..plan.output_layout()? };
         let output = if output.is_empty() { unwritten::<u8>(layout.span()?.len())? } else { output };
         let tiles = Arc::new(OwnedTiles::new(output, layout, plan.tiles())?);
         let sink = Arc::clone(&tiles) as Arc<dyn Sink>;

@@ -1,8 +1,12 @@
+use zarr_buffer_api::Buffer;
 use zarr_codec_api::VariableData;
 use zarr_meta::DataType;
 
-use crate::ArrayError;
 use crate::element::{Element, check_type};
+use crate::{ArrayError, Tensor};
+
+/// What the address of a tensor on the host is a multiple of: as much as DLPack asks for.
+pub(crate) const HOST_ALIGN: usize = 256;
 
 /// Elements that were read: in C order, native byte order.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,4 +53,32 @@ impl ArrayData {
         check_type::<T>(&self.data_type)?;
         T::from_data(self)
     }
+}
+
+/// A result whose elements, if they are of fixed length, begin at byte `start` of theirs.
+pub(crate) struct Aligned {
+    pub(crate) data: ArrayData,
+    pub(crate) start: usize,
+}
+
+impl Aligned {
+    pub(crate) fn into_tensor(self) -> Result<Tensor, ArrayError> {
+        let ArrayData { shape, data_type, elements: Elements::Fixed(bytes) } = self.data else {
+            return Err(ArrayError::parameter("elements of variable length make no tensor"));
+        };
+        let end = bytes.len();
+        Ok(Tensor { buffer: Buffer::from_vec(bytes).slice(self.start..end)?, shape, data_type })
+    }
+}
+
+/// Bytes of memory in which `len` of them can begin at a multiple of `align`.
+pub(crate) fn padded(len: usize, align: usize) -> usize {
+    len.saturating_add(align - 1)
+}
+
+/// Where `len` bytes begin in [`padded`] memory, which ends with them.
+pub(crate) fn place(memory: &mut Vec<u8>, len: usize, align: usize) -> usize {
+    let start = (memory.as_ptr() as usize).wrapping_neg() % align;
+    memory.truncate(start.saturating_add(len));
+    start
 }

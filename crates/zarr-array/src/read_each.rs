@@ -13,17 +13,17 @@ use futures::future::{BoxFuture, join_all};
 use rayon::prelude::*;
 use zarr_store_api::AnyStore;
 
-use crate::data::{ArrayData, Elements};
+use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN};
 use crate::storage::block_on;
-use crate::{Array, ArrayError, Pool, Selection};
+use crate::{Array, ArrayError, Pool, Selection, Tensor};
 
 /// Bytes of results that are read or wait, where nobody says.
 const AHEAD_BYTES: usize = 256 << 20;
 /// Bytes of a result that takes longer to read than it takes to wake a thread.
 const LONG: usize = 256 << 10;
 
-/// Results of reads, in the order of their selections. See [`Array::read_each`].
-pub struct ReadEach<I: Iterator<Item = Selection>> {
+/// Results of reads, in the order of their selections. See [`Array::read_each`] and [`Array::read_each_to_host`].
+pub struct ReadEach<I: Iterator<Item = Selection>, T = ArrayData> {
     array: Arc<Array>,
     /// As `array`, for reads of which there are enough to keep the threads busy.
     beside: Arc<Array>,
@@ -35,6 +35,8 @@ pub struct ReadEach<I: Iterator<Item = Selection>> {
     ahead_bytes: usize,
     /// Bytes of the last result of variable length: what the next ones are taken to be.
     variable: usize,
+    align: usize,
+    finish: fn(Aligned) -> Result<T, ArrayError>,
 }
 
 impl Array {
@@ -73,6 +75,20 @@ impl Array {
     ///
     /// [`concurrency`]: crate::Options::concurrency
     pub fn read_each<I: IntoIterator<Item = Selection>>(&self, selections: I) -> ReadEach<I::IntoIter> {
+        self.read_each_aligned(selections, 1, |read| Ok(read.data))
+    }
+
+    /// As [`Array::read_each`], each as [`Array::read_to_host`] does.
+    pub fn read_each_to_host<I: IntoIterator<Item = Selection>>(&self, selections: I) -> ReadEach<I::IntoIter, Tensor> {
+        self.read_each_aligned(selections, HOST_ALIGN, Aligned::into_tensor)
+    }
+
+    fn read_each_aligned<I: IntoIterator<Item = Selection>, T>(
+        &self,
+        selections: I,
+        align: usize,
+        finish: fn(Aligned) -> Result<T, ArrayError>,
+    ) -> ReadEach<I::IntoIter, T> {
         let options = self.options();
         let threads = options.pool.threads();
         ReadEach {
@@ -87,11 +103,13 @@ impl Array {
             },
             ahead_bytes: AHEAD_BYTES,
             variable: 0,
+            align,
+            finish,
         }
     }
 }
 
-impl<I: Iterator<Item = Selection>> ReadEach<I> {
+impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
     /// Sets how many reads may be ahead of the one that is handed out; 0: none.
     #[must_use]
     pub fn with_ahead(mut self, reads: usize) -> Self {
@@ -130,7 +148,15 @@ impl<I: Iterator<Item = Selection>> ReadEach<I> {
             let array = if at_once < self.array.options().pool.threads() { &self.array } else { &self.beside };
             let array = Arc::clone(array);
             let process = std::process::id();
-            let read = Arc::new(Read { array, selection, bytes: len, process, state: Mutex::default(), changed: Condvar::new() });
+            let read = Arc::new(Read {
+                array,
+                selection,
+                align: self.align,
+                bytes: len,
+                process,
+                state: Mutex::default(),
+                changed: Condvar::new(),
+            });
             begin(&read);
             self.reads.push_back(read);
         }
@@ -144,8 +170,8 @@ impl<I: Iterator<Item = Selection>> ReadEach<I> {
     }
 }
 
-impl<I: Iterator<Item = Selection>> Iterator for ReadEach<I> {
-    type Item = Result<ArrayData, ArrayError>;
+impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
+    type Item = Result<T, ArrayError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let of_pool = rayon::current_thread_index().is_some();
@@ -159,10 +185,10 @@ impl<I: Iterator<Item = Selection>> Iterator for ReadEach<I> {
         // To sleep and be woken takes longer than a small read.
         while first.has_begun() && self.reads.iter().any(|read| read.is_small() && read.run()) {}
         let result = first.finish(of_pool);
-        if let Ok(ArrayData { elements: Elements::Variable(elements), .. }) = &result {
+        if let Ok(Aligned { data: ArrayData { elements: Elements::Variable(elements), .. }, .. }) = &result {
             self.variable = elements.byte_len();
         }
-        Some(result)
+        Some(result.and_then(self.finish))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -172,9 +198,9 @@ impl<I: Iterator<Item = Selection>> Iterator for ReadEach<I> {
     }
 }
 
-impl<I: Iterator<Item = Selection>> FusedIterator for ReadEach<I> {}
+impl<I: Iterator<Item = Selection>, T> FusedIterator for ReadEach<I, T> {}
 
-impl<I: Iterator<Item = Selection>> Drop for ReadEach<I> {
+impl<I: Iterator<Item = Selection>, T> Drop for ReadEach<I, T> {
     fn drop(&mut self) {
         for read in &self.reads {
             *read.state() = State::Unwanted;
@@ -182,7 +208,7 @@ impl<I: Iterator<Item = Selection>> Drop for ReadEach<I> {
     }
 }
 
-impl<I: Iterator<Item = Selection>> fmt::Debug for ReadEach<I> {
+impl<I: Iterator<Item = Selection>, T> fmt::Debug for ReadEach<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReadEach").field("array", &self.array).field("reads", &self.reads.len()).finish_non_exhaustive()
     }
@@ -202,7 +228,7 @@ impl Array {
     }
 }
 
-type Outcome = Result<Result<ArrayData, ArrayError>, Box<dyn Any + Send>>;
+type Outcome = Result<Result<Aligned, ArrayError>, Box<dyn Any + Send>>;
 
 #[derive(Default)]
 enum State {
@@ -217,6 +243,7 @@ enum State {
 struct Read {
     array: Arc<Array>,
     selection: Selection,
+    align: usize,
     /// Of the result, as far as they are known.
     bytes: usize,
     /// Where it began: a process that was forked meanwhile does not have the thread that does it.
@@ -277,19 +304,19 @@ impl Read {
     fn run(&self) -> bool {
         let ours = self.begin();
         if ours {
-            self.end(catch_unwind(AssertUnwindSafe(|| self.array.read(&self.selection))));
+            self.end(catch_unwind(AssertUnwindSafe(|| self.array.read_aligned(&self.selection, self.align))));
         }
         ours
     }
 
     async fn run_async(&self) {
         if self.begin() {
-            self.end(AssertUnwindSafe(self.array.read_async(&self.selection)).catch_unwind().await);
+            self.end(AssertUnwindSafe(self.array.read_aligned_async(&self.selection, self.align)).catch_unwind().await);
         }
     }
 
     /// The result. A small read that nobody has begun is done here; so is, on a thread `of_pool`, any that is not done: whoever does it may need this thread.
-    fn finish(&self, of_pool: bool) -> Result<ArrayData, ArrayError> {
+    fn finish(&self, of_pool: bool) -> Result<Aligned, ArrayError> {
         let forked = self.process != std::process::id();
         let mut state = self.state();
         let ours = match *state {
@@ -300,7 +327,7 @@ impl Read {
         if ours {
             *state = State::Unwanted;
             drop(state);
-            return self.array.read(&self.selection);
+            return self.array.read_aligned(&self.selection, self.align);
         }
         loop {
             match std::mem::replace(&mut *state, State::Unwanted) {

@@ -83,7 +83,7 @@ impl DeviceTarget {
     }
 }
 
-/// Elements on a device, in C order without gaps.
+/// Elements on a device or on the host, in C order without gaps.
 #[derive(Debug, Clone)]
 pub struct Tensor {
     /// The bytes. [`Buffer::ready`] is the event after which they are there.
@@ -253,7 +253,7 @@ impl Array {
     async fn read_in_place(&self, plan: &Arc<Plan>, output: &Buffer, layout: Layout, host: Host) -> Result<(), ArrayError> {
         let fetched = match &self.storage.0 {
             AnyStore::Blocking(_) => None,
-            AnyStore::Async(_) => Some(self.read_bytes_of(Arc::clone(plan), Vec::new()).await?),
+            AnyStore::Async(_) => Some(self.read_bytes_of(Arc::clone(plan), Vec::new(), 0).await?),
         };
         let (array, plan, output) = (self.clone(), Arc::clone(plan), output.clone());
         let fill = move || -> Result<(), ArrayError> {

@@ -130,7 +130,8 @@ impl Counter {
 fn the_chunks_of_any_array_make_it_up() {
     let mut random = Random(19);
     for (name, builder) in layouts() {
-        let array = builder.create(memory(), "/", &options()).unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let array = builder.create(AnyStore::Blocking(store.clone()), "/", &options()).unwrap();
         let values: Vec<i32> = (1..=SHAPE.iter().product::<u64>() as i32).collect();
         // Some chunks are absent.
         array.write_elements(&Selection::parse("0:9", 3).unwrap(), &values[..9 * 63]).unwrap();
@@ -158,6 +159,16 @@ fn the_chunks_of_any_array_make_it_up() {
         let read: Vec<ArrayData> = array.read_each(samples.clone()).collect::<Result<_, _>>().unwrap();
         let plain: Vec<ArrayData> = samples.iter().map(|sample| array.read(sample).unwrap()).collect();
         assert_eq!(read, plain, "{name}");
+        let other = AnyStore::asynchronous(Told { store: Arc::clone(&store), tell: Box::new(|_| ()) });
+        let other = Array::open(other, "/", &options()).unwrap();
+        for array in [&array, &other] {
+            for (tensor, plain) in array.read_each_to_host(samples.clone()).zip(&plain) {
+                let tensor = tensor.unwrap();
+                assert_eq!((&tensor.shape, &tensor.data_type), (&plain.shape, &plain.data_type), "{name}");
+                assert_eq!(&*tensor.buffer.host_read().unwrap(), plain.as_bytes().unwrap(), "{name}");
+                assert!(tensor.buffer.address().is_multiple_of(256), "{name}");
+            }
+        }
     }
 }
 
@@ -166,6 +177,7 @@ fn elements_of_variable_length_and_arrays_without_axes() {
     let names = ArrayBuilder::new([9], DataType::String).chunks([2]).create(memory(), "/names", &options()).unwrap();
     let words: Vec<String> = (0..9).map(|i| "x".repeat(i)).collect();
     names.write_elements(&Selection::all(), &words).unwrap();
+    assert!(names.read_to_host(&Selection::all()).is_err() && names.read_each_to_host(names.chunk_selections()).all(|read| read.is_err()));
     for bytes in [0, 3, 1 << 20] {
         let each = names.read_each(names.chunk_selections()).with_ahead_bytes(bytes);
         let found: Vec<Vec<String>> = each.map(|chunk| chunk.unwrap().into_elements().unwrap()).collect();
