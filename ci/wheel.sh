@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The Python package: its extension in the dev profile, and its tests, with NumPy and pytest from PyPI. Tests that need more (a GPU, torch, JAX) are skipped,
+# and say so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target="$PWD/target/wheel-ci"
+python="$target/venv/bin/python"
+[ -x "$python" ] || python3 -m venv "$target/venv"
+"$python" -c 'import ml_dtypes, numpy, pytest' 2>/dev/null || "$python" -m pip install -q 'numpy>=2.1' pytest ml_dtypes
+PYO3_PYTHON="$python" CARGO_TARGET_DIR="$target" cargo build --locked --manifest-path python/Cargo.toml
+rm -rf "$target/site"
+mkdir "$target/site"
+cp -r python/zarrgpu "$target/site"
+cp "$target/debug/lib_zarrgpu.so" "$target/site/zarrgpu/_zarrgpu.abi3.so"
+PYTHONPATH="$target/site" PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -p no:cacheprovider --durations=5 python/tests
