@@ -1,18 +1,19 @@
 //! Arrays.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use zarr_buffer_api::{BufferError, Layout, OwnedTiles, TileWriter, unwritten};
 use zarr_codec_api::VariableData;
 use zarr_meta::{ArrayMetadataV3, ChunkGrid, DataType, FillValue, JsonObject, NodePath};
-use zarr_store_api::{AnyStore, ByteRange, StoreKey};
+use zarr_store_api::{AnyStore, ByteRange, Store, StoreKey};
 
 use crate::chunks::Chunks;
 use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN, padded, place};
 use crate::element::{Element, check_type};
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
-use crate::read::{Job, Sink, read_async, read_blocking};
+use crate::read::{Job, Sink, read_async, read_blocking, read_until};
 use crate::resize::product;
 use crate::selection::Resolved;
 use crate::shard_index::IndexCache;
@@ -238,6 +239,20 @@ impl Array {
         Ok(selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?.shape())
     }
 
+    /// Elements of the chunks (of inner chunks, for a sharded array) that a selection touches: those that a read decodes. Points count as if each lay in
+    /// a chunk of its own, and the chunks of a rectilinear grid as if all had the shape of the first.
+    ///
+    /// # Errors
+    /// [`ArrayError::Selection`] when it does not fit the array.
+    pub fn decoded_elements(&self, selection: &Selection) -> Result<u64, ArrayError> {
+        let shape = self.inner_chunk_shape();
+        let chunks = match selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)? {
+            Resolved::Product(axes) => axes.iter().zip(&shape).fold(1u64, |product, (axis, &len)| product.saturating_mul(axis.chunks(len))),
+            Resolved::Points { count, .. } => count as u64,
+        };
+        Ok(shape.iter().fold(chunks, |product, &len| product.saturating_mul(len)))
+    }
+
     pub(crate) fn internal_plan(&self, selection: &Selection) -> Result<Plan, ArrayError> {
         self.resolved_plan(&selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?)
     }
@@ -290,7 +305,7 @@ impl Array {
         Ok(self.read_aligned(selection, 1)?.data)
     }
 
-    /// As [`Array::read`].
+    /// As [`Array::read`]. Dropping the future ends the read: chunks that nobody has begun are left.
     ///
     /// # Errors
     /// As [`Array::read`].
@@ -317,12 +332,25 @@ impl Array {
     }
 
     pub(crate) fn read_aligned(&self, selection: &Selection, align: usize) -> Result<Aligned, ArrayError> {
-        let AnyStore::Blocking(store) = &self.storage.0 else { return block_on(self.read_aligned_async(selection, align)) };
+        match &self.storage.0 {
+            AnyStore::Blocking(store) => self.read_aligned_until(&**store, selection, align, &AtomicBool::new(false)),
+            AnyStore::Async(_) => block_on(self.read_aligned_async(selection, align)),
+        }
+    }
+
+    /// Reads until somebody else sets `failed`: then the result is of no interest.
+    fn read_aligned_until(
+        &self,
+        store: &dyn Store,
+        selection: &Selection,
+        align: usize,
+        failed: &AtomicBool,
+    ) -> Result<Aligned, ArrayError> {
         let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
         if let Some(whole) = self.whole_chunk(&resolved)? {
             let mut output = self.unwritten(padded(whole.byte_len(), align), false)?;
             let start = place(&mut output, whole.byte_len(), align);
-            self.read_whole(&**store, &whole, output.get_mut(start..).unwrap_or_default())?;
+            self.read_whole(store, &whole, output.get_mut(start..).unwrap_or_default())?;
             return Ok(self.aligned(resolved.shape(), Elements::Fixed(output), start));
         }
         let plan = self.resolved_plan(&resolved)?;
@@ -333,18 +361,25 @@ impl Array {
             let start = place(&mut output, len, align);
             layout.offset = start;
             let tiles = TileWriter::new(&mut output, layout, plan.tiles())?;
-            read_blocking(&[Job { plan: &plan, store: &**store, sink: &tiles }], &self.options.pool)?;
+            read_until(&[Job { plan: &plan, store, sink: &tiles }], &self.options.pool, failed)?;
             drop(tiles);
             (Elements::Fixed(output), start)
         } else {
             let sink = VariableSink::default();
-            read_blocking(&[Job { plan: &plan, store: &**store, sink: &sink }], &self.options.pool)?;
+            read_until(&[Job { plan: &plan, store, sink: &sink }], &self.options.pool, failed)?;
             (Elements::Variable(sink.finish(plan.output_layout()?.len())), 0)
         };
         Ok(self.aligned(plan.cut.result_shape(), elements, start))
     }
 
     pub(crate) async fn read_aligned_async(&self, selection: &Selection, align: usize) -> Result<Aligned, ArrayError> {
+        if let AnyStore::Blocking(store) = &self.storage.0 {
+            // The native path: all of it on the pool.
+            let (array, store, selection) = (self.clone(), Arc::clone(store), selection.clone());
+            let read = move |unwanted: &AtomicBool| array.read_aligned_until(&*store, &selection, align, unwanted);
+            let done = self.options.pool.compute_while_wanted(read).await;
+            return done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
+        }
         let plan = Arc::new(self.internal_plan(selection)?);
         let shape = plan.cut.result_shape();
         let (elements, start) = if self.item_size().is_some() {

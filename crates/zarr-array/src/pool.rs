@@ -1,7 +1,7 @@
 //! The threads that decode and encode, and the memory that each of them reuses.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::AnyBitPattern;
@@ -101,6 +101,23 @@ impl Pool {
             let _ = sender.send(work());
         });
         receiver.await.ok()
+    }
+
+    /// As [`Pool::compute`], of work that looks whether the caller went away: then what it is given is true, and the result of no interest.
+    pub(crate) async fn compute_while_wanted<R: Send + 'static>(&self, work: impl FnOnce(&AtomicBool) -> R + Send + 'static) -> Option<R> {
+        let unwanted = Unwanted::default();
+        let flag = Arc::clone(&unwanted.0);
+        self.compute(move || work(&flag)).await
+    }
+}
+
+/// Says so when it is dropped.
+#[derive(Default)]
+struct Unwanted(Arc<AtomicBool>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

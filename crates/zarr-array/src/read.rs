@@ -84,11 +84,15 @@ const SHARE: usize = 256 << 10;
 
 /// Reads with a blocking store: each thread fetches a chunk and decodes it while it is in its caches.
 pub(crate) fn read_blocking(jobs: &[Job<'_>], pool: &Pool) -> Result<(), ArrayError> {
+    read_until(jobs, pool, &AtomicBool::new(false))
+}
+
+/// As [`read_blocking`], until somebody else sets `failed`: then the result is of no interest.
+pub(crate) fn read_until(jobs: &[Job<'_>], pool: &Pool, failed: &AtomicBool) -> Result<(), ArrayError> {
     let work: Vec<(usize, usize)> = jobs.iter().enumerate().map(|(job, of)| (job, of.plan.chunk_count())).collect();
-    let failed = AtomicBool::new(false);
     let run = |job: usize, chunk: usize| -> Result<(), ArrayError> {
         let Some(job) = jobs.get(job) else { return Ok(()) };
-        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, &failed, pool));
+        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, failed, pool));
         if result.is_err() {
             failed.store(true, Ordering::Relaxed);
         }
@@ -430,7 +434,8 @@ pub(crate) async fn read_async(
     if let AnyStore::Blocking(store) = &storage.0 {
         // The native path: all of it on the pool.
         let (store, of_pool) = (Arc::clone(store), pool.clone());
-        let done = pool.compute(move || read_blocking(&[Job { plan: &plan, store: &*store, sink: &*sink }], &of_pool));
+        let read = move |unwanted: &AtomicBool| read_until(&[Job { plan: &plan, store: &*store, sink: &*sink }], &of_pool, unwanted);
+        let done = pool.compute_while_wanted(read);
         return done.await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
     }
     let chunks = stream::iter(0..plan.chunk_count()).map(|chunk| {

@@ -330,6 +330,25 @@ impl Positions {
         }
     }
 
+    /// How many chunks of `chunk_len` elements have positions in them.
+    pub(crate) fn chunks(&self, chunk_len: u64) -> u64 {
+        let chunk = |position: u64| position / chunk_len.max(1);
+        match self {
+            Self::Steps { len: 0, .. } => 0,
+            Self::Steps { start, step, len, .. } => {
+                let span = (len - 1).saturating_mul(step.unsigned_abs());
+                let end = if *step < 0 { start.saturating_sub(span) } else { start.saturating_add(span) };
+                (chunk(*start).abs_diff(chunk(end)) + 1).min(*len)
+            }
+            Self::List(list) => {
+                let mut chunks: Vec<u64> = list.iter().copied().map(chunk).collect();
+                chunks.sort_unstable();
+                chunks.dedup();
+                chunks.len() as u64
+            }
+        }
+    }
+
     pub(crate) fn keep(&self) -> bool {
         !matches!(self, Self::Steps { keep: false, .. })
     }
@@ -338,6 +357,19 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_lie_in_so_many_chunks() {
+        for text in ["3", ":", "5:5", "2:9", "1:20:3", "::7", "19:2:-5", "::-1", "[0,19,1,1,7]", "[]"] {
+            let Selection::Axes(axes) = Selection::parse(text, 1).unwrap() else { panic!("axes") };
+            for chunk_len in 1..=21 {
+                let mut chunks: Vec<u64> = positions(text, 20).into_iter().map(|position| position / chunk_len).collect();
+                chunks.sort_unstable();
+                chunks.dedup();
+                assert_eq!(axes[0].resolve(0, 20).unwrap().chunks(chunk_len), chunks.len() as u64, "{text} in chunks of {chunk_len}");
+            }
+        }
+    }
 
     fn positions(text: &str, len: u64) -> Vec<u64> {
         let Selection::Axes(axes) = Selection::parse(text, 1).unwrap() else { panic!("axes") };

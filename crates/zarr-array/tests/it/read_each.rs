@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use zarr_array::{Array, ArrayBuilder, ArrayData, ArrayError, Options, Pool, Selection};
 use zarr_meta::DataType;
@@ -166,7 +166,7 @@ fn the_chunks_of_any_array_make_it_up() {
                 let tensor = tensor.unwrap();
                 assert_eq!((&tensor.shape, &tensor.data_type), (&plain.shape, &plain.data_type), "{name}");
                 assert_eq!(&*tensor.buffer.host_read().unwrap(), plain.as_bytes().unwrap(), "{name}");
-                assert!(tensor.buffer.address().is_multiple_of(256), "{name}");
+                assert!(tensor.buffer.is_empty() || tensor.buffer.address().is_multiple_of(256), "{name}");
             }
         }
     }
@@ -302,6 +302,27 @@ fn after_an_error_the_next_ones_come() {
     assert!(matches!(found[4], Err(ArrayError::Selection(_))), "{:?}", found[4]);
     let good: Vec<Vec<u32>> = found.into_iter().filter(Result::is_ok).map(elements).collect();
     assert_eq!(good, [[0, 1], [2, 3], [6, 7], [8, 9], [10, 11]]);
+}
+
+#[test]
+fn dropping_an_async_read_begins_no_more_chunks() {
+    let (asked, gate) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
+    let (count, open) = (Arc::clone(&asked), Arc::clone(&gate));
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let array = told(40, &options().with_pool(Pool::new(Arc::clone(&pool))), move |_| {
+        count.add();
+        open.wait_for(1);
+    });
+    let all = Selection::all();
+    let mut read = Box::pin(array.read_async(&all));
+    assert!((&mut read).now_or_never().is_none());
+    asked.wait_for(1);
+    drop(read);
+    gate.add();
+    // The one thread comes to this when it is done with the read.
+    pool.install(|| ());
+    assert_eq!(asked.get(), 1);
+    assert_eq!(pollster::block_on(array.read_async(&all)).unwrap(), array.read(&all).unwrap());
 }
 
 #[test]
