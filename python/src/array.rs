@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use zarr::{DataType, Elements, Policy, Selection, Version};
 use zarr_buffer_api::{Buffer, Device as _, DeviceId};
+use zarr_store_api::AnyStore;
 
 use crate::cuda::{self, Gpu};
 use crate::each::ReadEach;
@@ -12,10 +13,11 @@ use crate::error::{Outcome, exchange, parameter, unsupported};
 use crate::node::Origin;
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
+use crate::wait::wait;
 use crate::{capsule, data_type, device, node};
 
 /// An array in a store. Indexing with integers, slices and `...` gives NumPy arrays; `read` gives tensors, on any device.
-#[pyclass(frozen, module = "zarrgpu")]
+#[pyclass(frozen, weakref, module = "zarrgpu")]
 pub(crate) struct Array {
     inner: zarr::Array,
     origin: Arc<Origin>,
@@ -122,9 +124,28 @@ impl Array {
         Ok(taken.region.buffer)
     }
 
+    /// Reads to new memory of the host.
+    fn read_to_host(&self, py: Python<'_>, selection: &Selection) -> Outcome<Tensor> {
+        let read = if self.is_long(selection) {
+            wait(py, self.inner.read_to_host_async(selection))?
+        } else {
+            py.detach(|| self.inner.read_to_host(selection))
+        };
+        Ok(Tensor::of(read?, None))
+    }
+
+    /// Whether a read may take so long that somebody wants to end it.
+    fn is_long(&self, selection: &Selection) -> bool {
+        /// Decoded bytes: fewer take no longer than to be noticed.
+        const LONG: u64 = 16 << 20;
+        let elements = self.inner.decoded_elements(selection).unwrap_or(0);
+        matches!(self.inner.store(), AnyStore::Async(_)) || elements.saturating_mul(self.inner.item_size().unwrap_or(64) as u64) >= LONG
+    }
+
     /// Elements of variable length, as objects.
     fn objects<'py>(&self, py: Python<'py>, selection: &Selection) -> Outcome<Bound<'py, PyAny>> {
-        let data = py.detach(|| self.inner.read(selection))?;
+        let data =
+            if self.is_long(selection) { wait(py, self.inner.read_async(selection))? } else { py.detach(|| self.inner.read(selection)) }?;
         let Elements::Variable(elements) = &data.elements else { return Err(unsupported("elements of fixed size as objects")) };
         let text = matches!(self.inner.data_type(), DataType::String);
         let list = PyList::empty(py);
@@ -142,8 +163,7 @@ impl Array {
         if self.inner.item_size().is_none() {
             return self.objects(py, selection);
         }
-        let tensor = Tensor::of(py.detach(|| self.inner.read_to_host(selection))?, None);
-        Tensor::to_numpy(&Bound::new(py, tensor)?, None, None)
+        Tensor::to_numpy(&Bound::new(py, self.read_to_host(py, selection)?)?, None, None)
     }
 }
 
@@ -277,7 +297,7 @@ impl Array {
             if stream.is_some() || ipc {
                 return Err(parameter("stream= and ipc= are for reads to a GPU"));
             }
-            let Some(out) = out else { return Ok(Tensor::of(py.detach(|| self.inner.read_to_host(&selection))?, None)) };
+            let Some(out) = out else { return self.read_to_host(py, &selection) };
             let buffer = self.destination(out, &shape, id, None)?;
             py.detach(|| self.read_into(&selection, &buffer))?;
             return Ok(Tensor::new(buffer, shape, own, None));

@@ -14,6 +14,7 @@ mod group;
 mod node;
 mod selection;
 mod tensor;
+mod wait;
 
 use pyo3::prelude::*;
 

@@ -1,0 +1,40 @@
+//! Waiting that Ctrl-C ends.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+/// How long a signal may wait to be seen.
+const TURN: Duration = Duration::from_millis(50);
+
+/// The result of a future, without Python's lock. A handler of a signal that raises, as that of Ctrl-C does, drops the future.
+pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        let done = py.detach(|| match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => Some(done),
+            Poll::Pending => {
+                thread::park_timeout(TURN);
+                None
+            }
+        });
+        match done {
+            Some(done) => return Ok(done),
+            None => py.check_signals()?,
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,74 @@
+"""Ctrl-C while a read waits."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import write_array
+
+import zarrgpu
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
+
+
+@contextmanager
+def interrupted(release: Callable[[], None]) -> Iterator[None]:
+    """Sends SIGINT, and calls `release` some seconds later, so that the test ends where that was of no use."""
+    begun = time.monotonic()
+    timers = [threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)), threading.Timer(5, release)]
+    for timer in timers:
+        timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        assert time.monotonic() - begun < 4
+    finally:
+        for timer in timers:
+            timer.cancel()
+        release()
+
+
+@pytest.mark.parametrize("how", [lambda array: array.read(":, 0"), lambda array: array[:, 0]], ids=["read", "index"])
+def test_many_chunks(tmp_path: Path, how: Callable[[zarrgpu.Array], object]) -> None:
+    """One chunk of 4 MiB, stored as each of ten thousand."""
+    path = write_array(tmp_path / "a", np.ones((1, 1 << 22), "u1"), (1, 1 << 22), compress=True)
+    chunk = path / "c" / "0" / "0"
+    for number in range(1, 10000):
+        (path / "c" / str(number)).symlink_to(chunk.parent)
+    metadata = path / "zarr.json"
+    metadata.write_text(metadata.read_text().replace("[1, 4194304]", "[10000, 4194304]", 1))
+    array = zarrgpu.open(path, threads=1)
+    assert array.shape == (10000, 1 << 22)
+    with interrupted(lambda: None):
+        how(array)
+    assert array[3, 3] == 1
+
+
+def test_a_server_that_does_not_answer(store: Path, values: np.ndarray) -> None:
+    answer = threading.Event()
+    answer.set()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer.wait(20)
+            super().do_GET()
+
+    handler = functools.partial(Handler, directory=store)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        array = zarrgpu.open(f"http://127.0.0.1:{server.server_port}/plain")
+        answer.clear()
+        with interrupted(answer.set):
+            array.read()
+        np.testing.assert_array_equal(array[3], values[3])
+        server.shutdown()
