@@ -357,11 +357,11 @@ impl Array {
         ReadEach::new(&self.on(&gpu, wish)?, selections, Some(gpu), ahead, ahead_bytes)
     }
 
-    /// The elements at integers, slices and `...`, as a NumPy array, or as a scalar where each axis has an integer.
+    /// The elements at integers, slices and `...`, as a NumPy array, or as a scalar where NumPy gives one: each axis has an integer, and there is no `...`.
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
         let selection = selection::parse(Some(index), self.inner.shape().len(), Kind::Basic)?;
         let array = self.to_numpy(py, &selection)?;
-        let scalar = self.inner.selection_shape(&selection)?.is_empty() && !self.inner.shape().is_empty();
+        let scalar = self.inner.selection_shape(&selection)?.is_empty() && !selection::has_ellipsis(index);
         Ok(if scalar { array.get_item(PyTuple::empty(py))? } else { array })
     }
 

@@ -104,6 +104,7 @@ fn array_class(error: &ArrayError) -> &'static str {
 fn store_class(error: &StoreError) -> &'static str {
     match error.kind() {
         StoreErrorKind::NotFound => "NotFoundError",
+        StoreErrorKind::Parameter => "ParameterError",
         StoreErrorKind::Unsupported => "UnsupportedError",
         _ => "StoreError",
     }

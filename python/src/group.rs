@@ -9,7 +9,7 @@ use crate::error::Outcome;
 use crate::node::{self, Origin};
 
 /// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group.
-#[pyclass(frozen, module = "zarrgpu")]
+#[pyclass(frozen, weakref, module = "zarrgpu")]
 pub(crate) struct Group {
     inner: zarr::Group,
     origin: Arc<Origin>,
@@ -62,6 +62,16 @@ impl Group {
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
         node::wrap(py, py.detach(|| self.inner.get(name))?, &self.origin)
+    }
+
+    /// The node below, or `default` if there is none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(&self, py: Python<'py>, name: &str, default: Option<Bound<'py, PyAny>>) -> Outcome<Option<Bound<'py, PyAny>>> {
+        match py.detach(|| self.inner.get(name)) {
+            Ok(node) => node::wrap(py, node, &self.origin).map(Some),
+            Err(ArrayError::NotFound { .. }) => Ok(default),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn __contains__(&self, py: Python<'_>, name: &str) -> Outcome<bool> {

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PySequence, PySlice, PyString, PyTuple};
 use zarr::{AxisSelection, Selection};
 
 use crate::error::Outcome;
@@ -22,10 +22,7 @@ pub(crate) fn parse(index: Option<&Bound<'_, PyAny>>, rank: usize, kind: Kind) -
     if let (Ok(text), Kind::Product) = (index.cast::<PyString>(), kind) {
         return Ok(Selection::parse(text.to_cow()?.as_ref(), rank)?);
     }
-    let parts: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().collect(),
-        Err(_) => vec![index.clone()],
-    };
+    let parts = parts(index);
     let named = parts.iter().filter(|part| !part.is_instance_of::<PyEllipsis>()).count();
     if parts.len() - named > 1 {
         return Err(PyIndexError::new_err("an index has one ellipsis at most").into());
@@ -44,6 +41,18 @@ pub(crate) fn parse(index: Option<&Bound<'_, PyAny>>, rank: usize, kind: Kind) -
     Ok(Selection::axes(axes))
 }
 
+fn parts<'py>(index: &Bound<'py, PyAny>) -> Vec<Bound<'py, PyAny>> {
+    match index.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().collect(),
+        Err(_) => vec![index.clone()],
+    }
+}
+
+/// Whether `...` is in an index.
+pub(crate) fn has_ellipsis(index: &Bound<'_, PyAny>) -> bool {
+    parts(index).iter().any(|part| part.is_instance_of::<PyEllipsis>())
+}
+
 fn axis(part: &Bound<'_, PyAny>, kind: Kind) -> Outcome<AxisSelection> {
     if let Ok(slice) = part.cast::<PySlice>() {
         let bound = |name| -> PyResult<Option<i64>> {
@@ -53,7 +62,7 @@ fn axis(part: &Bound<'_, PyAny>, kind: Kind) -> Outcome<AxisSelection> {
         return Ok(AxisSelection::Slice { start: bound("start")?, stop: bound("stop")?, step: bound("step")?.unwrap_or(1) });
     }
     if !part.is_instance_of::<PyBool>()
-        && let Ok(position) = part.extract::<i64>()
+        && let Ok(position) = clipped(part)
     {
         return Ok(AxisSelection::Index(position));
     }
@@ -64,7 +73,8 @@ fn axis(part: &Bound<'_, PyAny>, kind: Kind) -> Outcome<AxisSelection> {
     }
     // NumPy arrays and the like say themselves what they hold.
     let list = if part.hasattr("tolist")? { part.call_method0("tolist")? } else { part.clone() };
-    let Ok(list) = list.cast::<PyList>() else { return Err(refused("no index of an axis").into()) };
+    let Ok(list) = list.cast::<PySequence>() else { return Err(refused("no index of an axis").into()) };
+    let list = list.to_list()?;
     if !list.is_empty() && list.iter().all(|item| item.is_instance_of::<PyBool>()) {
         return Ok(AxisSelection::Mask(list.extract()?));
     }
@@ -74,8 +84,10 @@ fn axis(part: &Bound<'_, PyAny>, kind: Kind) -> Outcome<AxisSelection> {
     Ok(AxisSelection::List(list.extract().map_err(|_| refused("no list of positions along one axis"))?))
 }
 
-/// The bound of a slice; what is beyond any array may as well be nearer.
+/// A position, or the bound of a slice; what is beyond any array may as well be nearer.
 fn clipped(value: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let number = value.call_method0("__index__")?;
-    number.extract::<i64>().or_else(|_| Ok(if number.lt(0)? { i64::MIN + 1 } else { i64::MAX }))
+    value.extract::<i64>().or_else(|_| {
+        let number = value.py().import("operator")?.call_method1("index", (value,))?;
+        Ok(if number.lt(0)? { i64::MIN + 1 } else { i64::MAX })
+    })
 }

@@ -15,7 +15,7 @@ use crate::{capsule, data_type};
 
 /// Elements on a device, in C order without gaps. Array libraries take it without a copy: `torch.from_dlpack(tensor)`, `cupy.from_dlpack(tensor)`,
 /// `jax.dlpack.from_dlpack(tensor)`, `numpy.asarray(tensor)` for one on the host.
-#[pyclass(frozen, module = "zarrgpu")]
+#[pyclass(frozen, weakref, module = "zarrgpu")]
 pub(crate) struct Tensor {
     buffer: Buffer,
     shape: Vec<u64>,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import http.server
 import math
+import pickle
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,9 @@ def test_group(store: Path) -> None:
     assert {name: type(node) for name, node in group.items()}["plain"] is zarrgpu.Array
     assert group.zarr_format == 3
     assert "Group" in repr(group)
+    assert group.get("plain").shape == (37, 21, 5) and group.get("absent") is None and group.get("absent", 3) == 3
+    for node in (group, group["plain"], group["plain"].read("0")):
+        assert weakref.ref(node)() is node
 
 
 def test_metadata(store: Path) -> None:
@@ -50,7 +55,7 @@ def test_metadata(store: Path) -> None:
     "index",
     [
         np.s_[:], np.s_[...], np.s_[3], np.s_[-1], np.s_[3:9], np.s_[::-1], np.s_[30:1:-7, 2], np.s_[..., 4], np.s_[5, ..., 1:],
-        np.s_[np.int64(4), 1:20:3, -2:], np.s_[10:5], np.s_[: 10**30], np.s_[1, 2, 3], (),
+        np.s_[np.int64(4), 1:20:3, -2:], np.s_[10:5], np.s_[: 10**30], np.s_[-(10**30) : 3], np.s_[1, 2, 3], np.s_[1, ..., 2, 3], (),
     ],
     ids=repr,
 )  # fmt: skip
@@ -65,6 +70,50 @@ def test_indexing_is_that_of_numpy(store: Path, values: np.ndarray, name: str, i
 def test_what_is_no_basic_index(store: Path, index: object) -> None:
     with pytest.raises(IndexError):
         zarrgpu.open(store / "plain")[index]
+
+
+def test_integers_that_are_too_large_and_bounds_that_are_none(store: Path) -> None:
+    array = zarrgpu.open(store / "plain")
+    for index in (10**30, -(10**30)):
+        with pytest.raises(zarrgpu.SelectionError, match="outside axis 0"):
+            array[index]
+    with pytest.raises(TypeError, match="integer"):
+        array[1.5:3]
+
+
+def test_any_basic_index_is_that_of_numpy(store: Path, values: np.ndarray) -> None:
+    random = np.random.default_rng(5)
+
+    def part(size: int) -> object:
+        if random.random() < 0.4:
+            return int(random.integers(-size, size))
+        start, stop = (None if random.random() < 0.2 else int(random.integers(-size - 2, size + 3)) for _ in range(2))
+        return slice(start, stop, [None, 1, 2, 7, -1, -3][random.integers(6)])
+
+    array = zarrgpu.open(store / "packed")
+    for _ in range(300):
+        index = [part(size) for size in values.shape]
+        first, last = np.sort(random.integers(0, 4, 2))
+        index = index[:first] + [...] + index[last:] if random.random() < 0.3 else index[:first]
+        found, expected = array[tuple(index)], values[tuple(index)]
+        assert type(found) is type(expected) and found.shape == expected.shape, index
+        np.testing.assert_array_equal(found, expected, str(index))
+
+
+def test_any_product_is_that_of_numpy(store: Path, values: np.ndarray) -> None:
+    random = np.random.default_rng(6)
+
+    def part(size: int) -> tuple[object, object]:
+        some = random.integers(-size, size, random.integers(5))
+        mask = random.random(size) < 0.4
+        forms = [(some, some), (some.tolist(), some), (tuple(some), some), (mask, np.flatnonzero(mask)), (range(1, size, 2), np.r_[1:size:2])]
+        return forms[random.integers(len(forms))]
+
+    array = zarrgpu.open(store / "packed")
+    for _ in range(100):
+        parts = [part(size) for size in values.shape]
+        found = array.read(tuple(selected for selected, _ in parts)).numpy()
+        np.testing.assert_array_equal(found, values[np.ix_(*(positions for _, positions in parts))])
 
 
 def test_products(store: Path, values: np.ndarray) -> None:
@@ -88,7 +137,8 @@ def test_absent_chunks_edges_and_empty_arrays(store: Path, values: np.ndarray) -
     assert (holes[10:20] == 2.5).all() and np.array_equal(holes[20:], values[20:])
     assert group["none"][:].shape == (0, 3)
     point = group["point"][()]
-    assert point.shape == () and point == 1.5
+    assert type(point) is np.float64 and point == 1.5
+    assert type(group["point"][...]) is np.ndarray and group["point"][...].shape == ()
 
 
 def test_url(store: Path, values: np.ndarray) -> None:
@@ -164,9 +214,18 @@ def test_elements_of_variable_length(tmp_path: Path) -> None:
 def test_errors_say_who_and_where(store: Path, tmp_path: Path) -> None:
     with pytest.raises(zarrgpu.NotFoundError) as caught:
         zarrgpu.open(store)["absent"]
+    assert caught.value.key is None and caught.value.chunk is None
     assert isinstance(caught.value, KeyError) and "absent" in str(caught.value) and not str(caught.value).startswith("'")
-    with pytest.raises(zarrgpu.NotFoundError):
-        zarrgpu.open(tmp_path / "nowhere")
+    for name in ("nowhere", "nowhere.zip", "two/levels"):
+        with pytest.raises(FileNotFoundError) as caught:
+            zarrgpu.open(tmp_path / name)
+        assert isinstance(caught.value, zarrgpu.NotFoundError)
+    (tmp_path / "file").write_text("no directory")
+    for wrong in (tmp_path / "file", "unknown://place", f"{store}/../data.zarr/.."):
+        with pytest.raises((zarrgpu.ParameterError, zarrgpu.NotFoundError)):
+            zarrgpu.open(wrong)
+    with pytest.raises(ValueError, match="dots"):
+        zarrgpu.open(store)["../data.zarr"]
     write_group(tmp_path / "bad")
     (tmp_path / "bad" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
     with pytest.raises(zarrgpu.MetadataError, match="zarr.json"):
@@ -177,6 +236,10 @@ def test_errors_say_who_and_where(store: Path, tmp_path: Path) -> None:
     with pytest.raises(zarrgpu.FormatError) as caught:
         zarrgpu.open(path)[:]
     assert caught.value.chunk == [1, 0] and caught.value.key == "c/1/0" and "gzip" in str(caught.value)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is zarrgpu.FormatError and str(copy) == str(caught.value) and copy.chunk == [1, 0]
+    with pytest.raises(OSError):
+        raise zarrgpu.StoreError("a store")
     assert np.array_equal(zarrgpu.open(path)[2], data[2])
     unknown = (path / "zarr.json").read_text().replace("gzip", "unknown_codec")
     (path / "zarr.json").write_text(unknown)

@@ -1,18 +1,23 @@
 """What can go wrong, by who is to blame. Messages are those of the Rust crates."""
 
+from __future__ import annotations
+
 
 class ZarrError(Exception):
-    """Any error of this package."""
+    """Any error of this package. Where it is about a chunk, `key` and `chunk` say which."""
+
+    key: str | None = None
+    chunk: list[int] | None = None
 
     # KeyError would quote the message.
     __str__ = Exception.__str__
 
 
-class StoreError(ZarrError):
+class StoreError(ZarrError, OSError):
     """The store failed, or refused."""
 
 
-class NotFoundError(ZarrError, KeyError):
+class NotFoundError(ZarrError, KeyError, FileNotFoundError):
     """There is no such node or store."""
 
 
@@ -21,7 +26,7 @@ class MetadataError(ZarrError):
 
 
 class FormatError(ZarrError):
-    """Stored bytes are not what their codec's format allows. `key` and `chunk` say which."""
+    """Stored bytes are not what their codec's format allows."""
 
 
 class LimitError(ZarrError):
@@ -36,7 +41,7 @@ class ParameterError(ZarrError, ValueError):
     """An argument does not fit the array, its data type or the device."""
 
 
-class UnsupportedError(ZarrError):
+class UnsupportedError(ZarrError, NotImplementedError):
     """Nothing here can do this: no codec, no driver, no name for a data type."""
 
 

@@ -784,7 +784,7 @@ impl Array {
 
 pub(crate) fn node_path(path: &str) -> Result<NodePath, ArrayError> {
     // The rules of version 2 are the looser ones, and which version a node has is known only once it is found.
-    NodePath::new_v2(path).map_err(|source| ArrayError::Metadata { key: path.to_owned(), source })
+    NodePath::new_v2(path).map_err(|source| ArrayError::parameter(source.to_string()))
 }
 
 fn check_len(expected: usize, found: usize) -> Result<(), ArrayError> {

@@ -50,7 +50,7 @@ pub enum ArrayError {
     #[error("selection: {0}")]
     Selection(String),
 
-    /// The caller's data or buffer does not fit the selection or the data type.
+    /// The caller's data or buffer does not fit the selection or the data type, or a path is no path of a node.
     #[error("{0}")]
     Parameter(String),
 
