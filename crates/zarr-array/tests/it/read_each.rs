@@ -330,14 +330,22 @@ fn dropping_it_begins_no_more_reads() {
     let (asked, gate) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
     let (count, open) = (Arc::clone(&asked), Arc::clone(&gate));
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    let array = told(40, &options().with_pool(Pool::new(Arc::clone(&pool))), move |key| {
+    let store = Arc::new(MemoryStore::new());
+    // Too large for whoever waits for one to do the next.
+    let builder = ArrayBuilder::new([20 << 16], DataType::UInt32).chunks([1 << 16]);
+    builder.create(AnyStore::Blocking(store.clone()), "/", &options()).unwrap();
+    let tell = move |key: &str| {
         count.add();
-        if key == "c/1" {
-            open.wait_for(1);
+        match key {
+            "c/0" => std::thread::sleep(Duration::from_millis(50)),
+            "c/1" => open.wait_for(1),
+            _ => {}
         }
-    });
+    };
+    let store = AnyStore::blocking(Told { store, tell: Box::new(tell) });
+    let array = Array::open(store, "/", &options().with_pool(Pool::new(Arc::clone(&pool)))).unwrap();
     let mut each = array.read_each(array.chunk_selections()).with_ahead(8);
-    assert_eq!(elements(each.next().unwrap()), [0, 1]);
+    assert_eq!(elements(each.next().unwrap()), [0; 1 << 16]);
     asked.wait_for(2);
     drop(each);
     gate.add();
