@@ -8,6 +8,7 @@ use crate::cuda::Gpu;
 use crate::error::{Outcome, parameter};
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
+use crate::wait::TURN;
 
 type Selections = Box<dyn Iterator<Item = Selection> + Send>;
 
@@ -58,6 +59,14 @@ impl ReadEach {
         }
         Ok(Self { reads: Mutex::new(Reads::Host(reads)), raised })
     }
+
+    /// Waits for the next read, but not longer than a signal may; says whether it is there.
+    fn wait_a_turn(&self) -> bool {
+        match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
+            Reads::Host(reads) => reads.wait_timeout(TURN),
+            Reads::Gpu(_) => true,
+        }
+    }
 }
 
 #[pymethods]
@@ -67,6 +76,9 @@ impl ReadEach {
     }
 
     fn __next__(&self, py: Python<'_>) -> Outcome<Option<Tensor>> {
+        while !py.detach(|| self.wait_a_turn()) {
+            py.check_signals()?;
+        }
         // Selections of Python's are asked for with the lock of the interpreter, which other callers of this must not hold meanwhile.
         let read = py.detach(|| match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
             Reads::Host(reads) => reads.next().map(|read| Ok(Tensor::of(read?, None))),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 /// How long a signal may wait to be seen.
-const TURN: Duration = Duration::from_millis(50);
+pub(crate) const TURN: Duration = Duration::from_millis(50);
 
 /// The result of a future, without Python's lock. A handler of a signal that raises, as that of Ctrl-C does, drops the future.
 pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {

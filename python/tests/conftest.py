@@ -69,7 +69,7 @@ def write_array(
         key = path.joinpath("c", *map(str, position))
         key.parent.mkdir(parents=True, exist_ok=True)
         stored = chunk.tobytes()
-        key.write_bytes(gzip.compress(stored) if compress else stored)
+        key.write_bytes(gzip.compress(stored, 1) if compress else stored)
     return path
 
 

@@ -71,4 +71,10 @@ def test_a_server_that_does_not_answer(store: Path, values: np.ndarray) -> None:
         with interrupted(answer.set):
             array.read()
         np.testing.assert_array_equal(array[3], values[3])
+        each = array.read_each([4, 5])
+        answer.clear()
+        with interrupted(answer.set):
+            next(each)
+        # What was ended is the wait.
+        np.testing.assert_array_equal([tensor.numpy() for tensor in each], values[4:6])
         server.shutdown()

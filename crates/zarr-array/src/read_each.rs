@@ -7,6 +7,7 @@ use std::iter::{Fuse, FusedIterator};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -125,6 +126,22 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         self
     }
 
+    /// Waits for the next result as `next` does, but no longer than `timeout`; says whether `next` would not wait now. For who has to look at something else at times.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> bool {
+        if rayon::current_thread_index().is_some() {
+            return true;
+        }
+        self.fill(Read::spawn);
+        self.help();
+        self.reads.front().is_none_or(|first| first.wait_timeout(timeout))
+    }
+
+    /// Does small reads while the first one is under way: to sleep and be woken takes longer.
+    fn help(&self) {
+        let Some(first) = self.reads.front() else { return };
+        while first.has_begun() && self.reads.iter().any(|read| read.is_small() && read.run()) {}
+    }
+
     fn next_selection(&mut self) -> Option<(Selection, usize)> {
         self.held_back.take().or_else(|| {
             let selection = self.selections.next()?;
@@ -181,9 +198,8 @@ impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
             self.fill(|_| {});
             self.array.read_at_once(&self.reads);
         }
+        self.help();
         let first = self.reads.pop_front()?;
-        // To sleep and be woken takes longer than a small read.
-        while first.has_begun() && self.reads.iter().any(|read| read.is_small() && read.run()) {}
         let result = first.finish(of_pool);
         if let Ok(Aligned { data: ArrayData { elements: Elements::Variable(elements), .. }, .. }) = &result {
             self.variable = elements.byte_len();
@@ -313,6 +329,20 @@ impl Read {
         if self.begin() {
             self.end(AssertUnwindSafe(self.array.read_aligned_async(&self.selection, self.align)).catch_unwind().await);
         }
+    }
+
+    /// Whether [`Read::finish`] would not wait for others, at the end of `timeout` at the latest.
+    fn wait_timeout(&self, timeout: Duration) -> bool {
+        if self.process != std::process::id() {
+            return true;
+        }
+        let pending = |state: &State| match state {
+            State::Waiting => !self.is_small(),
+            State::Begun => true,
+            State::Done(_) | State::Unwanted => false,
+        };
+        let waited = self.changed.wait_timeout_while(self.state(), timeout, |state| pending(state));
+        !pending(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// The result. A small read that nobody has begun is done here; so is, on a thread `of_pool`, any that is not done: whoever does it may need this thread.

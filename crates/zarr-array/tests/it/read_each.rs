@@ -88,6 +88,14 @@ fn told(count: u32, options: &Options, tell: impl Fn(&str) + Send + Sync + 'stat
     Array::open(AnyStore::blocking(store), "/", options).unwrap()
 }
 
+/// An array of twenty chunks that are too large for whoever waits for one to do the next, in a store that tells; none is there.
+fn told_of_large(options: &Options, tell: impl Fn(&str) + Send + Sync + 'static) -> Array {
+    let store = Arc::new(MemoryStore::new());
+    let builder = ArrayBuilder::new([20 << 16], DataType::UInt32).chunks([1 << 16]);
+    builder.create(AnyStore::Blocking(store.clone()), "/", options).unwrap();
+    Array::open(AnyStore::blocking(Told { store, tell: Box::new(tell) }), "/", options).unwrap()
+}
+
 fn elements(read: Result<ArrayData, ArrayError>) -> Vec<u32> {
     read.unwrap().into_elements().unwrap()
 }
@@ -326,14 +334,23 @@ fn dropping_an_async_read_begins_no_more_chunks() {
 }
 
 #[test]
+fn a_wait_for_the_next_one_has_an_end() {
+    let gate = Arc::new(Counter::default());
+    let open = Arc::clone(&gate);
+    let array = told_of_large(&threads(1), move |_| open.wait_for(1));
+    let mut each = array.read_each(array.chunk_selections().take(2));
+    assert!(!each.wait_timeout(Duration::from_millis(5)));
+    gate.add();
+    assert!(each.wait_timeout(Duration::from_secs(60)));
+    assert_eq!(each.by_ref().map(elements).collect::<Vec<_>>(), [[0; 1 << 16]; 2]);
+    assert!(each.wait_timeout(Duration::from_secs(60)));
+}
+
+#[test]
 fn dropping_it_begins_no_more_reads() {
     let (asked, gate) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
     let (count, open) = (Arc::clone(&asked), Arc::clone(&gate));
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    let store = Arc::new(MemoryStore::new());
-    // Too large for whoever waits for one to do the next.
-    let builder = ArrayBuilder::new([20 << 16], DataType::UInt32).chunks([1 << 16]);
-    builder.create(AnyStore::Blocking(store.clone()), "/", &options()).unwrap();
     let tell = move |key: &str| {
         count.add();
         match key {
@@ -342,8 +359,7 @@ fn dropping_it_begins_no_more_reads() {
             _ => {}
         }
     };
-    let store = AnyStore::blocking(Told { store, tell: Box::new(tell) });
-    let array = Array::open(store, "/", &options().with_pool(Pool::new(Arc::clone(&pool)))).unwrap();
+    let array = told_of_large(&options().with_pool(Pool::new(Arc::clone(&pool))), tell);
     let mut each = array.read_each(array.chunk_selections()).with_ahead(8);
     assert_eq!(elements(each.next().unwrap()), [0; 1 << 16]);
     asked.wait_for(2);
