@@ -233,7 +233,7 @@ impl ArrayBuilder {
     /// No group above it is created: that is what [`Group::create_array`](crate::Group::create_array) does. Chunks that are stored already become the array's, unless it overwrites.
     ///
     /// # Errors
-    /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`], [`ArrayError::Codecs`] when the description does not hold
+    /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`], [`ArrayError::Codecs`] when path or description does not hold
     /// together: then nothing was stored; when the store fails.
     pub fn create(&self, store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Array, ArrayError> {
         block_on(self.create_async(store, path, options))
@@ -244,7 +244,7 @@ impl ArrayBuilder {
     /// # Errors
     /// As [`ArrayBuilder::create`].
     pub async fn create_async(&self, store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Array, ArrayError> {
-        let (storage, path) = (Storage(store.into()), node_path(path)?);
+        let (storage, path) = (Storage(store.into()), new_path(path, self.version)?);
         let stored = self.metadata()?;
         let array = Array::from_stored(storage.clone(), path.clone(), stored.clone(), options)?;
         make_way(&storage, &path, self.overwrite).await?;
@@ -269,6 +269,14 @@ fn default_chunks(shape: &[u64], item_size: usize) -> Vec<u64> {
         room = (room / *chunk).max(1);
     }
     chunks
+}
+
+/// The path of a node that is to be created, by the rules of its version.
+pub(crate) fn new_path(path: &str, version: Version) -> Result<NodePath, ArrayError> {
+    match version {
+        Version::V2 => node_path(path),
+        Version::V3 => NodePath::new(path).map_err(|source| ArrayError::Metadata { key: path.to_owned(), source }),
+    }
 }
 
 /// Makes sure that a node can be created at a path.

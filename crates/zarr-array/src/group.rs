@@ -8,7 +8,7 @@ use zarr_meta::{
 use zarr_store_api::{AnyStore, StoreError};
 
 use crate::array::node_path;
-use crate::create::{erase, make_way};
+use crate::create::{erase, make_way, new_path};
 use crate::node::{self, Consolidated, StoredMetadata, Version};
 use crate::storage::{Storage, block_on};
 use crate::{Array, ArrayBuilder, ArrayError, Options};
@@ -115,7 +115,7 @@ impl Group {
     /// Creates a group of version 3.
     ///
     /// # Errors
-    /// [`ArrayError::Exists`] when there is a node already; when the store fails.
+    /// [`ArrayError::Exists`] when there is a node already; [`ArrayError::Metadata`] when the path is none of the format; when the store fails.
     pub fn create(store: impl Into<AnyStore>, path: &str, attributes: JsonObject, options: &Options) -> Result<Self, ArrayError> {
         block_on(Self::create_async(store, path, attributes, Version::V3, false, options))
     }
@@ -132,7 +132,7 @@ impl Group {
         overwrite: bool,
         options: &Options,
     ) -> Result<Self, ArrayError> {
-        let (storage, path) = (Storage(store.into()), node_path(path)?);
+        let (storage, path) = (Storage(store.into()), new_path(path, version)?);
         let stored = new_group(version, attributes);
         make_way(&storage, &path, overwrite).await?;
         node::store(&storage, &path, &stored).await?;
@@ -344,7 +344,7 @@ impl Group {
     /// # Errors
     /// As [`Group::require_group`].
     pub async fn require_group_async(&self, relative: &str) -> Result<Self, ArrayError> {
-        self.below(relative)?;
+        new_path(&self.below(relative)?.to_string(), self.version())?;
         let mut group = self.clone();
         for name in relative.split('/').filter(|name| !name.is_empty()) {
             group.path = group.below(name)?;

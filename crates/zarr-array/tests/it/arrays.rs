@@ -217,6 +217,9 @@ fn groups_on_the_way_are_created() {
             let error = top.require_group(below_an_array).unwrap_err();
             assert!(error.to_string().contains("already an array at /top/a/b/x in "), "{error}");
         }
+        let reserved = top.create_array("__x", &builder).map(drop);
+        assert_eq!(reserved.is_ok(), version == Version::V2, "{reserved:?}");
+        assert_eq!(top.require_group("__y/z").is_ok(), version == Version::V2);
         assert!(matches!(top.create_array("a/b/x/y", &builder), Err(ArrayError::Exists { .. })));
         assert!(matches!(top.create_group("a/b/x/y", JsonObject::new()), Err(ArrayError::Exists { .. })));
     }
