@@ -38,7 +38,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
     /// Threads that decode and encode [default: one for each core]
-    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere")]
+    #[arg(long, global = true, value_name = "N", value_parser = parse_threads, help_heading = "Everywhere")]
     pub(crate) threads: Option<NonZeroUsize>,
     /// A setting of an object store, such as `region=eu-west-2` or `endpoint=http://localhost:9000`; may be given several times
     #[arg(long = "setting", global = true, value_name = "NAME=VALUE", value_parser = parse_setting, help_heading = "Everywhere")]
@@ -58,6 +58,10 @@ pub(crate) enum Command {
     Devices(devices::DevicesArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
+}
+
+fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number of threads"))
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {

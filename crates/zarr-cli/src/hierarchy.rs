@@ -1,6 +1,6 @@
 //! The hierarchy that a new node becomes part of.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use zarr::store::FilesystemStore;
 use zarr::{Group, Node, Options, Version};
@@ -23,7 +23,7 @@ impl Hierarchy {
         } else if is_remote(url) {
             return Ok(None);
         } else {
-            let place = std::path::absolute(url.strip_prefix("file://").unwrap_or(url))?;
+            let Some(place) = resolved(Path::new(url.strip_prefix("file://").unwrap_or(url))) else { return Ok(None) };
             let above = place.ancestors().skip(1).skip_while(|path| !is_node(path)).take_while(|path| is_node(path));
             let Some(root) = above.last() else { return Ok(None) };
             let Some(relative) = place.strip_prefix(root).ok().and_then(Path::to_str) else { return Ok(None) };
@@ -57,4 +57,11 @@ impl Hierarchy {
             context.note(&format!("consolidated metadata of {} lack it: {error}", self.root.store().name()));
         }
     }
+}
+
+/// A local path with links and `..` resolved, of which the end need not exist yet.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let (there, rest) = path.ancestors().find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)))?;
+    rest.components().all(|part| matches!(part, Component::Normal(_))).then(|| there.join(rest))
 }

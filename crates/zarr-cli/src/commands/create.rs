@@ -5,6 +5,7 @@ use zarr::{Array, ArrayBuilder, DataType, FillValue, Version};
 
 use crate::codecs::{self, CodecSpec, Kind};
 use crate::commands::copy::parse_version;
+use crate::commands::info::path_first;
 use crate::context::Context;
 use crate::copy::Marker;
 use crate::error::{Context as _, Failure, Result};
@@ -119,6 +120,9 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
     match create() {
         Ok(array) => {
             let facts = crate::describe::ArrayFacts::of_metadata(&array);
+            if context.json {
+                return context.print_json(path_first(&args.path, facts.to_json(&array)));
+            }
             context.note(&format!(
                 "created {}: {} {}, chunks of {}, {}",
                 args.path,

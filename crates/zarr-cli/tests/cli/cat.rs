@@ -145,7 +145,8 @@ fn creating() {
             "error: cannot create {path}\n  because: there is an array or a group at {path} already\nhint: --overwrite removes it first\n"
         )
     );
-    ok(&["create", &path, "--shape", "3", "--dtype", "int8", "--version", "2", "--overwrite", "--fill", "-5"]);
+    let json = ok(&["create", &path, "--shape", "3", "--dtype", "int8", "--version", "2", "--overwrite", "--fill", "-5", "--json"]).json();
+    assert_eq!((&json["zarr_format"], &json["chunks_total"]), (&2.into(), &1.into()));
     assert_eq!(ok(&["cat", &path]).text(), "[-5, -5, -5]\n");
     ok(&["create", &at("in.zip/deep/down"), "--shape", "2", "--dtype", "bool"]);
     assert_eq!(ok(&["cat", &at("in.zip/deep/down")]).text(), "[false, false]\n");
@@ -236,6 +237,10 @@ fn what_is_created_in_a_hierarchy_belongs_to_it() {
         let inside = create(&format!("{root}/new/one/inside"));
         assert!(inside.code != 0 && inside.stderr.contains("there is already an array at /new/one in "), "{}", inside.stderr);
     }
+    std::fs::create_dir(at("beside")).unwrap();
+    assert_eq!(create(&at("whole/time/../../beside/a")).code, 0);
+    assert_eq!(std::fs::read_dir(at("beside")).unwrap().count(), 1);
+    ok(&["validate", &at("whole")]);
     let array = at("alone");
     assert_eq!(create(&array).code, 0);
     let inside = create(&format!("{array}/deep/inside"));

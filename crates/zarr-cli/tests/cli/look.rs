@@ -173,6 +173,11 @@ fn errors_say_what_to_do() {
         2,
         "error: invalid value 'gpu' for '--device <DEVICE>': no device `gpu`; there are `auto`, `cpu`, `cuda` and `cuda:N`\n\nFor more information, try '--help'.\n",
     );
+    check(
+        &["devices", "--threads", "0"],
+        2,
+        "error: invalid value '0' for '--threads <N>': `0` is not a number of threads\n\nFor more information, try '--help'.\n",
+    );
     let chunk = zarr(&["info", &sample("north_america.zarr/latitude/c/0")]);
     assert!(chunk.stderr.ends_with("north_america.zarr/latitude\n") && chunk.stderr.contains("\nhint: a node is named by its directory: "));
     check(
