@@ -60,11 +60,14 @@ impl ReadEach {
         Ok(Self { reads: Mutex::new(Reads::Host(reads)), raised })
     }
 
-    /// Waits for the next read, but not longer than a signal may; says whether it is there.
-    fn wait_a_turn(&self) -> bool {
+    /// The next read, if it comes before a signal should be looked for.
+    fn next_in_a_turn(&self) -> Option<Option<Outcome<Tensor>>> {
         match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
-            Reads::Host(reads) => reads.wait_timeout(TURN),
-            Reads::Gpu(_) => true,
+            Reads::Host(reads) => reads.wait_timeout(TURN).then(|| reads.next().map(|read| Ok(Tensor::of(read?, None)))),
+            Reads::Gpu(gpu) => {
+                let (reads, gpu) = &mut **gpu;
+                Some(reads.next().map(|read| Ok(Tensor::of(read?, Some(gpu.clone())))))
+            }
         }
     }
 }
@@ -76,17 +79,13 @@ impl ReadEach {
     }
 
     fn __next__(&self, py: Python<'_>) -> Outcome<Option<Tensor>> {
-        while !py.detach(|| self.wait_a_turn()) {
-            py.check_signals()?;
-        }
         // Selections of Python's are asked for with the lock of the interpreter, which other callers of this must not hold meanwhile.
-        let read = py.detach(|| match &mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner) {
-            Reads::Host(reads) => reads.next().map(|read| Ok(Tensor::of(read?, None))),
-            Reads::Gpu(gpu) => {
-                let (reads, gpu) = &mut **gpu;
-                reads.next().map(|read| Ok(Tensor::of(read?, Some(gpu.clone()))))
+        let read = loop {
+            match py.detach(|| self.next_in_a_turn()) {
+                Some(read) => break read,
+                None => py.check_signals()?,
             }
-        });
+        };
         let Some(read) = read else {
             let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
             return raised.map_or(Ok(None), |error| Err(error.into()));
