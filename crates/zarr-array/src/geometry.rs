@@ -98,7 +98,9 @@ impl Cuts {
     pub(crate) fn cut(&self, shape: &[u64], resolved: &Resolved) -> Result<Cut, ArrayError> {
         match resolved {
             Resolved::Product(axes) => {
-                let axes = axes.iter().enumerate().map(|(axis, positions)| self.cut_axis(axis, shape, positions));
+                // Then no chunk is touched, and the other axes may have more than can be named.
+                let is_empty = axes.iter().any(|positions| positions.len() == 0);
+                let axes = axes.iter().enumerate().map(|(axis, positions)| self.cut_axis(axis, shape, positions, is_empty));
                 axes.collect::<Result<_, _>>().map(Cut::Product)
             }
             Resolved::Points { count, axes } => self.cut_points(shape, *count, axes),
@@ -126,10 +128,12 @@ impl Cuts {
         Ok(Part { chunk, cells, chunk_len, inside, origin, elements })
     }
 
-    fn cut_axis(&self, axis: usize, shape: &[u64], positions: &Positions) -> Result<Axis, ArrayError> {
+    /// `is_empty`: the selection has no elements, whatever this axis is.
+    fn cut_axis(&self, axis: usize, shape: &[u64], positions: &Positions, is_empty: bool) -> Result<Axis, ArrayError> {
         let len =
             usize::try_from(positions.len()).map_err(|_| ArrayError::selection("an axis of the result does not fit the address space"))?;
         let (parts, tiles) = match positions {
+            _ if is_empty => (Vec::new(), AxisTiles::Ranges(Vec::new())),
             Positions::Steps { start, step, len, .. } => self.cut_steps(axis, shape, *start, *step, *len)?,
             Positions::List(list) => self.cut_list(axis, shape, list)?,
         };
@@ -419,7 +423,7 @@ mod tests {
     /// Every output position gets the element that the selection names, whatever the cuts.
     fn check(shape: u64, chunk: u64, inner: Option<u64>, positions: &Positions) {
         let cuts = Cuts { grid: ChunkGrid::regular([chunk]), inner: inner.into_iter().map(|len| vec![len]).collect() };
-        let axis = cuts.cut_axis(0, &[shape], positions).unwrap();
+        let axis = cuts.cut_axis(0, &[shape], positions, false).unwrap();
         let wanted: Vec<u64> = match positions {
             Positions::Steps { start, step, len, .. } => (0..*len).map(|i| (*start as i64 + step * i as i64) as u64).collect(),
             Positions::List(list) => list.clone(),

@@ -402,6 +402,13 @@ fn zero_dimensions_and_zero_lengths() {
     assert_eq!(empty.read_elements::<i8>(&Selection::all()).unwrap(), [] as [i8; 0]);
     empty.write_elements::<i8>(&Selection::all(), &[]).unwrap();
     assert_eq!(empty.selection_shape(&Selection::parse("1", 2).unwrap()).unwrap(), [0]);
+    // Of nothing, the chunks along the other axes are not counted out.
+    let wide = ArrayBuilder::new([4, 1 << 40], DataType::Int8).chunks([1, 1]).create(memory(), "/", &options()).unwrap();
+    for text in ["0:0", "[]", "0:0, ::-1"] {
+        let selection = Selection::parse(text, 2).unwrap();
+        assert_eq!(wide.read(&selection).unwrap().shape, [0, 1 << 40], "{text}");
+        wide.write_elements::<i8>(&selection, &[]).unwrap();
+    }
 }
 
 #[test]
