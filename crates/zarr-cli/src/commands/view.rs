@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use zarr::meta::Json;
 use zarr::{Array, AxisSelection, Selection};
 
@@ -30,7 +31,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, short, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     select: String,
     /// Write a PNG instead of drawing in the terminal
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(png_name))]
     output: Option<PathBuf>,
     /// The colours
     #[arg(long, value_enum, default_value_t = ColourMap::Viridis)]
@@ -53,6 +54,14 @@ pub(crate) struct ViewArgs {
     /// The most elements along an axis; of more, every second, third, .. is drawn
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=32768))]
     limit: u64,
+}
+
+/// A name of another kind of picture would be untrue.
+fn png_name(file: PathBuf) -> Result<PathBuf, &'static str> {
+    match file.extension() {
+        Some(extension) if !extension.eq_ignore_ascii_case("png") => Err("the picture is a PNG, so that its name ends with .png"),
+        _ => Ok(file),
+    }
 }
 
 fn parse_clip(text: &str) -> Result<[f64; 2], String> {

@@ -122,6 +122,20 @@ fn pictures() {
 }
 
 #[test]
+fn a_picture_is_named_as_the_png_that_it_is() {
+    let (_directory, at) = temporary();
+    let array = sample("north_america.zarr/air_temperature");
+    let refused = zarr(&["view", &array, "-o", &at("a.jpg")]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("the picture is a PNG, so that its name ends with .png"), "{}", refused.stderr);
+    assert!(!std::path::Path::new(&at("a.jpg")).exists());
+    for name in ["a.PNG", "a"] {
+        ok(&["view", &array, "-o", &at(name)]);
+        assert!(std::fs::read(at(name)).unwrap().starts_with(b"\x89PNG"), "{name}");
+    }
+}
+
+#[test]
 fn completions() {
     for (shell, piece) in [("bash", "complete -F _zarr"), ("zsh", "#compdef zarr"), ("fish", "complete -c zarr")] {
         assert!(ok(&["completions", shell]).text().contains(piece), "{shell}");
