@@ -186,7 +186,7 @@ pub(crate) fn coordinates(counts: &[u64]) -> impl Iterator<Item = Vec<u64>> {
     })
 }
 
-/// A node below another one, or why it cannot be opened.
+/// A node below another one, or why it cannot be opened or listed.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// Relative to where the walk began; empty for that node itself.
@@ -194,7 +194,7 @@ pub(crate) struct Entry {
     pub(crate) node: Result<Node, Failure>,
 }
 
-/// The node and all nodes below it, each before those below it. A node that cannot be opened does not keep the others from being seen.
+/// The node and all nodes below it, each before those below it. A node that cannot be opened or listed does not keep the others from being seen.
 pub(crate) fn walk(root: Node) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     match root {
@@ -212,13 +212,18 @@ fn walk_group(group: &Group, path: &str) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for name in group.names()? {
         let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
-        let node = group.get(&name).map_err(Failure::from);
-        let below = match &node {
-            Ok(Node::Group(group)) => walk_group(group, &path)?,
-            _ => Vec::new(),
+        let below = match group.get(&name) {
+            Ok(Node::Group(group)) => walk_group(&group, &path).map(|below| (Node::Group(group), below)),
+            Ok(array) => Ok((array, Vec::new())),
+            Err(error) => Err(error.into()),
         };
-        entries.push(Entry { path, node });
-        entries.extend(below);
+        match below {
+            Ok((node, below)) => {
+                entries.push(Entry { path, node: Ok(node) });
+                entries.extend(below);
+            }
+            Err(failure) => entries.push(Entry { path, node: Err(failure) }),
+        }
     }
     Ok(entries)
 }
@@ -232,4 +237,28 @@ pub(crate) fn short_name(url: &str) -> &str {
 pub(crate) fn group_line(group: &Group) -> String {
     let consolidated = if group.is_consolidated() { ", consolidated" } else { "" };
     format!("group, {}{consolidated}", group.version())
+}
+
+#[cfg(test)]
+mod tests {
+    use zarr::store_api::{AnyStore, StoreErrorKind};
+    use zarr_store::{Fault, FaultyStore, MemoryStore, When};
+
+    use super::*;
+
+    #[test]
+    fn a_group_that_cannot_be_listed_does_not_hide_the_others() {
+        let faulty = FaultyStore::new(MemoryStore::new());
+        let store = AnyStore::blocking(faulty.clone());
+        let root = Group::create(store, "/", JsonObject::new(), &zarr::options()).unwrap();
+        for name in ["a/b", "c/d"] {
+            root.create_group(name, JsonObject::new()).unwrap();
+        }
+        faulty.heal();
+        // The root, then the first group.
+        faulty.inject(When::List(1), Fault::Fail(StoreErrorKind::Permission));
+        let entries = walk(Node::Group(Box::new(root))).unwrap();
+        let seen: Vec<_> = entries.iter().map(|entry| (entry.path.as_str(), entry.node.is_ok())).collect();
+        assert_eq!(seen, [("", true), ("a", false), ("c", true), ("c/d", true)]);
+    }
 }

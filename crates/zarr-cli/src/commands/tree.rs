@@ -22,15 +22,22 @@ pub(crate) struct TreeArgs {
 
 pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<()> {
     let opened = context.open(&args.path, &context.options())?;
-    let entries = walk(opened.node)?;
-    let facts: Vec<Option<ArrayFacts>> = entries
-        .iter()
-        .map(|entry| match &entry.node {
-            Ok(Node::Array(array)) if args.metadata_only => Ok(Some(ArrayFacts::of_metadata(array))),
-            Ok(Node::Array(array)) => ArrayFacts::new(array, context).map(Some),
-            _ => Ok(None),
-        })
-        .collect::<Result<_>>()?;
+    let mut entries = walk(opened.node)?;
+    let mut facts: Vec<Option<ArrayFacts>> = Vec::new();
+    for entry in &mut entries {
+        facts.push(match &entry.node {
+            Ok(Node::Array(array)) if args.metadata_only => Some(ArrayFacts::of_metadata(array)),
+            Ok(Node::Array(array)) => match ArrayFacts::new(array, context) {
+                Ok(facts) => Some(facts),
+                Err(failure) if entry.path.is_empty() => return Err(failure),
+                Err(failure) => {
+                    entry.node = Err(failure);
+                    None
+                }
+            },
+            _ => None,
+        });
+    }
     if context.json {
         let nodes: Json = entries.iter().zip(&facts).map(|(entry, facts)| entry_json(entry, facts.as_ref())).collect();
         let object = json::object().with("path", args.path.as_str()).with("nodes", nodes);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use indicatif::ProgressBar;
 use zarr::meta::{ConsolidatedMetadataV2, Json, NodeMetadata, NodeMetadataV2, NodePath};
-use zarr::store_api::{AnyStore, StoreKey, StorePrefix};
+use zarr::store_api::{AnyStore, Listing, StoreKey, StorePrefix};
 use zarr::{Array, ArrayError, DataType, Elements, Group, Node, Options, Selection, StoredMetadata};
 
 use crate::context::Context;
@@ -18,8 +18,9 @@ use crate::{json, progress, store, units};
 
 /// Check an array or a hierarchy: decode every chunk, and list every problem
 ///
-/// Looks for metadata that cannot be understood, chunks that cannot be decoded, chunks outside the grid, keys that belong to nothing, nodes without the groups
-/// above them, and consolidated metadata that differs from what is stored. It goes on after a problem, and ends with exit status 1 if there was any.
+/// Looks for directories that cannot be read, metadata that cannot be understood, chunks that cannot be decoded, chunks outside the grid, keys that belong to
+/// nothing, nodes without the groups above them, and consolidated metadata that differs from what is stored. It goes on after a problem, and ends with exit status 1
+/// if there was any.
 ///
 /// Bytes that were changed show where a checksum covers them, or where they do not decode any more; elsewhere they are other elements.
 #[derive(Debug, clap::Args)]
@@ -100,7 +101,7 @@ struct Found {
 
 /// Goes through all the keys of a store: which node each belongs to, and what is wrong with it.
 fn check_keys(store: &AnyStore, root: &NodePath, options: &Options, report: &mut Report) -> Result<Vec<Found>> {
-    let keys = store::list(store, &StorePrefix::new(root.prefix())?)?;
+    let keys = list_keys(store, &StorePrefix::new(root.prefix())?, report);
     let mut nodes: BTreeMap<String, Option<Node>> = BTreeMap::new();
     for key in &keys {
         let Some(name @ ("zarr.json" | ".zarray" | ".zgroup")) = key.as_str().rsplit('/').next() else { continue };
@@ -159,6 +160,23 @@ fn check_keys(store: &AnyStore, root: &NodePath, options: &Options, report: &mut
         _ => None,
     };
     Ok(nodes.iter().filter_map(found).collect())
+}
+
+/// All the keys below a directory, but for those of directories that cannot be listed.
+fn list_keys(store: &AnyStore, prefix: &StorePrefix, report: &mut Report) -> Vec<StoreKey> {
+    if let Ok(keys) = store::list(store, prefix) {
+        return keys;
+    }
+    match store::list_dir(store, prefix) {
+        Ok(Listing { mut keys, prefixes }) => {
+            keys.extend(prefixes.iter().flat_map(|prefix| list_keys(store, prefix, report)));
+            keys
+        }
+        Err(error) => {
+            report.problem("unreadable directory", format!("/{}", prefix.as_str().trim_end_matches('/')), Failure::from(error).line());
+            Vec::new()
+        }
+    }
 }
 
 /// The node that a key lies in: the deepest one above it.
@@ -414,4 +432,32 @@ fn print_json(args: &ValidateArgs, report: &Report, context: &Context) -> Result
         .with("bytes_read", report.bytes)
         .with("problems", problems);
     context.print_json(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use zarr_store::{Fault, FaultyStore, MemoryStore, When};
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_listed_is_one_problem() {
+        let faulty = FaultyStore::new(MemoryStore::new());
+        let store = AnyStore::blocking(faulty.clone());
+        let options = zarr::options();
+        let root = Group::create(store.clone(), "/", Default::default(), &options).unwrap();
+        for name in ["a/b", "c"] {
+            root.create_array(name, &zarr::ArrayBuilder::new([2], DataType::Int8)).unwrap();
+        }
+        faulty.heal();
+        // All keys, the root, all below a/, and a/ itself.
+        for call in [0, 2, 3] {
+            faulty.inject(When::List(call), Fault::Fail(zarr::store_api::StoreErrorKind::Permission));
+        }
+        let mut report = Report::default();
+        let found = check_keys(&store, &NodePath::root(), &options, &mut report).unwrap();
+        assert_eq!(found.iter().map(|found| found.array.path().to_string()).collect::<Vec<_>>(), ["/c"]);
+        let problems: Vec<_> = report.problems.iter().map(|problem| (problem.kind, problem.key.as_str())).collect();
+        assert_eq!(problems, [("unreadable directory", "/a")], "{:?}", report.problems);
+    }
 }

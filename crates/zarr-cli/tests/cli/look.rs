@@ -1,6 +1,6 @@
 //! `info`, `tree`, `read`, `view`, `completions`, and what is said when something is wrong.
 
-use crate::common::{ok, run, sample, temporary, zarr};
+use crate::common::{copy_directory, ok, run, sample, temporary, zarr};
 
 #[test]
 fn info_of_an_array() {
@@ -133,6 +133,27 @@ fn a_picture_is_named_as_the_png_that_it_is() {
         ok(&["view", &array, "-o", &at(name)]);
         assert!(std::fs::read(at(name)).unwrap().starts_with(b"\x89PNG"), "{name}");
     }
+}
+
+/// The path of the innermost directory is longer than Linux takes, so that listing it fails, whoever asks.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_read_hides_nothing_else() {
+    let (_directory, at) = temporary();
+    let root = at("n.zarr");
+    copy_directory(&sample("north_america.zarr"), &root);
+    let deep = vec!["d".repeat(200); 11].join("/");
+    std::fs::create_dir_all(at(&format!("lower/{deep}"))).unwrap();
+    std::fs::create_dir_all(format!("{root}/height/{deep}")).unwrap();
+    std::fs::rename(at("lower"), format!("{root}/height/{deep}/lower")).unwrap();
+
+    let tree = ok(&["tree", &root]);
+    assert!(tree.text().contains("height  ") && tree.text().contains("cannot be opened: invalid key: cannot list "), "{}", tree.text());
+    assert!(tree.text().contains("8 arrays, "), "{}", tree.text());
+    let validated = zarr(&["validate", &root, "--json"]);
+    let problems = &validated.json()["problems"];
+    assert_eq!((validated.code, problems.as_array().map(Vec::len)), (1, Some(1)), "{problems}");
+    assert_eq!(problems[0]["kind"], "unreadable directory");
 }
 
 #[test]
