@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zarr_meta::{
     ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadata, NodeMetadataV2, NodePath,
 };
-use zarr_store_api::{AnyStore, StoreError};
+use zarr_store_api::{AnyStore, StoreError, StoreErrorKind};
 
 use crate::array::node_path;
 use crate::create::{erase, make_way, new_path};
@@ -239,7 +239,7 @@ impl Group {
         all.node(relative).map_err(wrong)
     }
 
-    /// The names of the nodes directly below.
+    /// The names of the nodes directly below, and of what may be one but permission to look is lacking.
     ///
     /// # Errors
     /// When the store fails, or can neither be listed nor has consolidated metadata.
@@ -278,7 +278,12 @@ impl Group {
             let Ok(path) = self.below(name) else { continue };
             let mut found = false;
             for document in ["zarr.json", ".zarray", ".zgroup"] {
-                found = found || self.storage.size(&node::key(&path, document)?).await?.is_some();
+                found = found
+                    || match self.storage.size(&node::key(&path, document)?).await {
+                        // Whether there is a node, only opening it can tell.
+                        Err(error) if error.kind() == StoreErrorKind::Permission => true,
+                        size => size?.is_some(),
+                    };
             }
             if found {
                 names.push(name.to_owned());

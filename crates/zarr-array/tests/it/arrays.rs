@@ -412,6 +412,19 @@ fn zero_dimensions_and_zero_lengths() {
 }
 
 #[test]
+fn a_name_that_may_not_be_looked_at_is_told_to_who_opens_it() {
+    let faulty = FaultyStore::new(MemoryStore::new());
+    let root = Group::create(AnyStore::blocking(faulty.clone()), "/", JsonObject::new(), &options()).unwrap();
+    for name in ["a", "b"] {
+        root.create_group(name, JsonObject::new()).unwrap();
+    }
+    faulty.inject(When::Key(StoreKey::new("a/zarr.json").unwrap()), Fault::Fail(StoreErrorKind::Permission));
+    assert_eq!(root.names().unwrap(), ["a", "b"]);
+    assert!(matches!(root.get("a"), Err(ArrayError::Store(error)) if error.kind() == StoreErrorKind::Permission));
+    root.get("b").unwrap();
+}
+
+#[test]
 fn an_entry_of_the_index_that_overflows_is_an_error() {
     let array = ArrayBuilder::new([8], DataType::Int32).chunks([4]).shards([8]).compressors([]).create(memory(), "/", &options()).unwrap();
     array.write_elements(&Selection::all(), &[1; 8]).unwrap();
