@@ -1,5 +1,6 @@
 //! Groups and hierarchies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zarr_meta::{
@@ -387,6 +388,7 @@ impl Group {
     /// As [`Group::create`].
     pub async fn create_group_async(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
         let path = self.below(relative)?.to_string();
+        new_path(&path, self.version())?;
         self.require_above(relative).await?;
         Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options).await
     }
@@ -404,9 +406,12 @@ impl Group {
     /// # Errors
     /// As [`ArrayBuilder::create`].
     pub async fn create_array_async(&self, relative: &str, builder: &ArrayBuilder) -> Result<Array, ArrayError> {
-        let path = self.below(relative)?.to_string();
+        let path = new_path(&self.below(relative)?.to_string(), self.version())?;
+        let builder = builder.clone().version(self.version());
+        // What does not hold together is told before any group is made for it.
+        Array::from_stored(self.storage.clone(), path.clone(), builder.metadata()?, &self.options)?;
         self.require_above(relative).await?;
-        builder.clone().version(self.version()).create_async(self.storage.0.clone(), &path, &self.options).await
+        builder.create_async(self.storage.0.clone(), &path.to_string(), &self.options).await
     }
 
     /// Replaces the attributes, in the store and here.
@@ -431,7 +436,8 @@ impl Group {
 
     /// Collects the metadata of every node below and stores it with this group, so that the hierarchy opens with one request.
     ///
-    /// The stored hierarchy is walked, not what an earlier consolidation says of it.
+    /// The stored hierarchy is walked, not what an earlier consolidation says of it; but nodes that this group's earlier one names, and that no group leads to,
+    /// stay in it while they are stored.
     ///
     /// # Errors
     /// As [`Group::walk`]; when the store fails.
@@ -444,26 +450,43 @@ impl Group {
     /// # Errors
     /// As [`Group::consolidate`].
     pub async fn consolidate_async(&mut self) -> Result<(), ArrayError> {
-        self.consolidated = None;
-        let nodes = self.walk_async().await?;
-        let relative = |node: &Node| node.path().relative_to(&self.path).unwrap_or_default().to_owned();
-        let wrong = |source| ArrayError::Metadata { key: self.path.to_string(), source };
-        let stored_of = |node: &Node| match node {
-            Node::Array(array) => array.stored_metadata().clone(),
-            Node::Group(group) => (*group.stored).clone(),
+        let named: Vec<NodePath> = match self.consolidated.take() {
+            Some((all, root)) if root == self.path => match &*all {
+                Consolidated::V2(all) => all.paths().map(|path| self.below(path.without_slash())).collect::<Result<_, _>>()?,
+                Consolidated::V3(all) => all.iter().map(|(path, _)| self.below(path)).collect::<Result<_, _>>()?,
+            },
+            _ => Vec::new(),
         };
+        let mut nodes: BTreeMap<NodePath, StoredMetadata> = BTreeMap::new();
+        for node in self.walk_async().await? {
+            let stored = match &node {
+                Node::Array(array) => array.stored_metadata().clone(),
+                Node::Group(group) => (*group.stored).clone(),
+            };
+            nodes.insert(node.path().clone(), stored);
+        }
+        for path in named {
+            if path != self.path
+                && !nodes.contains_key(&path)
+                && let Some(stored) = node::load(&self.storage, &path).await?
+            {
+                nodes.insert(path, stored);
+            }
+        }
+        let relative = |path: &NodePath| path.relative_to(&self.path).unwrap_or_default().to_owned();
+        let wrong = |source| ArrayError::Metadata { key: self.path.to_string(), source };
         let mut stored = (*self.stored).clone();
         let all = match &mut stored {
             StoredMetadata::GroupV3(group) => {
                 let mut all = ConsolidatedMetadata::new();
-                for node in &nodes {
-                    let metadata = match stored_of(node) {
+                for (path, node) in nodes {
+                    let metadata = match node {
                         StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array),
                         StoredMetadata::GroupV3(group) => NodeMetadata::Group(group),
                         // A node of the other version has no place in this document.
                         StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
                     };
-                    all.insert(&relative(node), &metadata).map_err(wrong)?;
+                    all.insert(&relative(&path), &metadata).map_err(wrong)?;
                 }
                 group.consolidated_metadata = Some(all.clone());
                 node::store(&self.storage, &self.path, &stored).await?;
@@ -472,13 +495,13 @@ impl Group {
             StoredMetadata::GroupV2(group) => {
                 let mut all = ConsolidatedMetadataV2::new();
                 all.insert(&NodePath::root(), &NodeMetadataV2::Group(group.clone())).map_err(wrong)?;
-                for node in &nodes {
-                    let metadata = match stored_of(node) {
+                for (path, node) in nodes {
+                    let metadata = match node {
                         StoredMetadata::ArrayV2(array) => NodeMetadataV2::Array(array),
                         StoredMetadata::GroupV2(group) => NodeMetadataV2::Group(group),
                         StoredMetadata::ArrayV3(_) | StoredMetadata::GroupV3(_) => continue,
                     };
-                    all.insert(&node_path(&relative(node))?, &metadata).map_err(wrong)?;
+                    all.insert(&node_path(&relative(&path))?, &metadata).map_err(wrong)?;
                 }
                 self.storage.set(&node::key(&self.path, ".zmetadata")?, all.to_bytes().into()).await?;
                 Consolidated::V2(all)

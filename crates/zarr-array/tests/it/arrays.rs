@@ -7,7 +7,7 @@ use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
 use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
-use zarr_store_api::{AnyStore, StoreErrorKind, StoreKey, WritableStore};
+use zarr_store_api::{AnyStore, ByteRange, StoreErrorKind, StoreKey, WritableStore};
 
 fn fill(value: i32) -> FillValue {
     FillValue::from_bytes(value.to_ne_bytes().to_vec(), &DataType::Int32).unwrap()
@@ -222,6 +222,38 @@ fn groups_on_the_way_are_created() {
         assert_eq!(top.require_group("__y/z").is_ok(), version == Version::V2);
         assert!(matches!(top.create_array("a/b/x/y", &builder), Err(ArrayError::Exists { .. })));
         assert!(matches!(top.create_group("a/b/x/y", JsonObject::new()), Err(ArrayError::Exists { .. })));
+        // Nothing is made for what cannot be made.
+        let bad = builder.clone().codecs(codecs(r#"[{"name":"of nobody"}]"#));
+        top.create_array("nothing/here", &bad).unwrap_err();
+        assert_eq!(top.create_group("nothing/__z", JsonObject::new()).is_ok(), version == Version::V2);
+        assert_eq!(top.names().unwrap().contains(&"nothing".to_owned()), version == Version::V2);
+    }
+}
+
+/// As in hierarchies of version 2 that lack `.zgroup` on the way.
+#[test]
+fn consolidating_keeps_nodes_that_no_group_leads_to() {
+    for version in [Version::V2, Version::V3] {
+        let (store, options) = (memory(), options());
+        let make = Group::create_async(store.clone(), "/top", JsonObject::new(), version, false, &options);
+        let mut top = pollster::block_on(make).unwrap();
+        let builder = ArrayBuilder::new([4], DataType::Int32);
+        let gone = top.create_array("gone", &builder).unwrap();
+        top.create_array("apart/x", &builder).unwrap();
+        top.consolidate().unwrap();
+        gone.erase().unwrap();
+        let AnyStore::Blocking(blocking) = &store else { panic!("a store that blocks") };
+        for name in ["zarr.json", ".zgroup"] {
+            blocking.as_writable().unwrap().erase(&StoreKey::new(format!("top/apart/{name}")).unwrap()).unwrap();
+        }
+        let mut top = Group::open(store.clone(), "/top", &options).unwrap();
+        top.create_array("new", &builder).unwrap();
+        top.consolidate().unwrap();
+        let document = if version == Version::V2 { "top/.zmetadata" } else { "top/zarr.json" };
+        let text = blocking.get(&StoreKey::new(document).unwrap(), ByteRange::All).unwrap().unwrap();
+        let text = std::str::from_utf8(&text).unwrap();
+        let named = |name: &str| text.contains(&format!("\"{name}\"")) || text.contains(&format!("\"{name}/.zarray\""));
+        assert_eq!(["apart/x", "new", "gone"].map(named), [true, true, false], "{text}");
     }
 }
 

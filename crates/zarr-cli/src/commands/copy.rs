@@ -103,10 +103,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
         }
         let items = items(args, entries, &root)?;
         let hierarchy = Hierarchy::around(&args.destination, &destination, &context.options())?;
-        if let Some(hierarchy) = &hierarchy {
-            hierarchy.make_groups()?;
-        }
-        let mut copy = Copy { args, context, destination: &destination, root, items, source };
+        let mut copy = Copy { args, context, destination: &destination, hierarchy: hierarchy.as_ref(), root, items, source };
         let done = copy.run()?;
         if let Some(hierarchy) = hierarchy {
             hierarchy.consolidate(context);
@@ -219,6 +216,7 @@ struct Copy<'a> {
     args: &'a CopyArgs,
     context: &'a Context,
     destination: &'a Destination,
+    hierarchy: Option<&'a Hierarchy>,
     root: NodePath,
     items: Vec<Item>,
     source: String,
@@ -240,6 +238,9 @@ impl Copy<'_> {
         consolidate(&mut self.items)?;
         let marker = Marker { source: self.source.clone(), digest: self.digest()? };
         let resumed = self.make_way(&marker)?;
+        if let Some(hierarchy) = self.hierarchy {
+            hierarchy.make_groups()?;
+        }
         let mut done = Done { arrays: 0, arrays_before: 0, copied: Copied::default(), decoded: 0, seconds: 0.0 };
         if let Begun::Whole = resumed {
             done.arrays_before = self.items.iter().filter(|item| item.array.is_some()).count() as u64;

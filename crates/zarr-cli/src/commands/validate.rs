@@ -162,10 +162,18 @@ fn check_keys(store: &AnyStore, root: &NodePath, options: &Options, report: &mut
     Ok(nodes.iter().filter_map(found).collect())
 }
 
+/// The kind of problem that a directory is which cannot be listed.
+const UNREADABLE: &str = "unreadable directory";
+
 /// All the keys below a directory, but for those of directories that cannot be listed.
 fn list_keys(store: &AnyStore, prefix: &StorePrefix, report: &mut Report) -> Vec<StoreKey> {
+    /// Links may lead in circles, and so to one unreadable directory again and again.
+    const MOST: usize = 100;
     if let Ok(keys) = store::list(store, prefix) {
         return keys;
+    }
+    if report.problems.iter().filter(|problem| problem.kind == UNREADABLE).count() >= MOST {
+        return Vec::new();
     }
     match store::list_dir(store, prefix) {
         Ok(Listing { mut keys, prefixes }) => {
@@ -173,7 +181,7 @@ fn list_keys(store: &AnyStore, prefix: &StorePrefix, report: &mut Report) -> Vec
             keys
         }
         Err(error) => {
-            report.problem("unreadable directory", format!("/{}", prefix.as_str().trim_end_matches('/')), Failure::from(error).line());
+            report.problem(UNREADABLE, format!("/{}", prefix.as_str().trim_end_matches('/')), Failure::from(error).line());
             Vec::new()
         }
     }

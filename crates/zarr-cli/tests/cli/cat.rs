@@ -1,6 +1,6 @@
 //! `cat` and `create`: elements out, bit for bit.
 
-use crate::common::{bytes_of, files, ok, sample, temporary, zarr};
+use crate::common::{bytes_of, command, files, ok, run, sample, temporary, zarr};
 use zarr::{ArrayBuilder, DataType, Selection};
 
 /// The parts of an npy file: its dictionary, and the bytes of the elements.
@@ -241,6 +241,21 @@ fn what_is_created_in_a_hierarchy_belongs_to_it() {
     assert_eq!(create(&at("whole/time/../../beside/a")).code, 0);
     assert_eq!(std::fs::read_dir(at("beside")).unwrap().count(), 1);
     ok(&["validate", &at("whole")]);
+    // Places are those of the store, whatever the URL looks like.
+    std::fs::rename(at("whole"), at("the whole")).unwrap();
+    ok(&[&["create", &format!("file://{}/new/three", at("the whole").replace(' ', "%20"))][..], &int8].concat());
+    assert!(ok(&["tree", &at("the whole")]).text().contains("three"));
+    let mut elsewhere = command(&[&["create", &format!("file://localhost{}", at("beside/b"))][..], &int8].concat());
+    elsewhere.current_dir(at("the whole"));
+    assert_eq!(run(elsewhere).code, 0);
+    assert!(!std::path::Path::new(&at("the whole/localhost")).exists());
+    // What is refused leaves nothing behind, and a copy that was interrupted does not look like a whole one.
+    std::fs::create_dir_all(at("the whole/g/x/c")).unwrap();
+    assert_ne!(zarr(&["copy", &sample("north_america.zarr/height"), &at("the whole/g/x")]).code, 0);
+    std::fs::write(at("the whole/g/.zarr-copy"), r#"{"source": "file:///x", "digest": "0000000000000000"}"#).unwrap();
+    let inside = create(&at("the whole/g/new"));
+    assert!(inside.stderr.contains("an interrupted copy of file:///x is at g"), "{}", inside.stderr);
+    assert!(["zarr.json", ".zgroup"].iter().all(|name| !std::path::Path::new(&at("the whole/g")).join(name).exists()));
     let array = at("alone");
     assert_eq!(create(&array).code, 0);
     let inside = create(&format!("{array}/deep/inside"));
