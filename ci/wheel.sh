@@ -6,9 +6,10 @@ cd "$(dirname "$0")/.."
 
 target="$PWD/target/wheel-ci"
 python="$target/venv/bin/python"
-[ -x "$python" ] || python3 -m venv "$target/venv"
+"$python" -m pip --version >/dev/null 2>&1 || python3 -m venv --clear "$target/venv"
 "$python" -c 'import ml_dtypes, numpy, pytest' 2>/dev/null || "$python" -m pip install -q 'numpy>=2.1' pytest ml_dtypes
-PYO3_PYTHON="$python" CARGO_TARGET_DIR="$target" cargo build --locked --manifest-path python/Cargo.toml
+# Not linked to Python's library, which need not be there: it is loaded by the interpreter.
+PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON="$python" CARGO_TARGET_DIR="$target" cargo build --locked --manifest-path python/Cargo.toml
 rm -rf "$target/site"
 mkdir "$target/site"
 cp -r python/zarrgpu "$target/site"

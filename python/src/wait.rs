@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -17,11 +17,17 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Se
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {
-        let done = py.detach(|| match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(done) => Some(done),
-            Poll::Pending => {
-                thread::park_timeout(TURN);
-                None
+        let done = py.detach(|| {
+            let end = Instant::now() + TURN;
+            loop {
+                if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return Some(done);
+                }
+                // Each request that ends wakes this thread: only Python's signals need its lock.
+                match end.checked_duration_since(Instant::now()) {
+                    Some(left) => thread::park_timeout(left),
+                    None => return None,
+                }
             }
         });
         match done {

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as
 def interrupted(release: Callable[[], None]) -> Iterator[None]:
     """Sends SIGINT, and calls `release` some seconds later, so that the test ends where that was of no use."""
     begun = time.monotonic()
+    # Who was started in the background of a shell ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timers = [threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)), threading.Timer(5, release)]
     for timer in timers:
         timer.start()
@@ -36,6 +38,7 @@ def interrupted(release: Callable[[], None]) -> Iterator[None]:
         for timer in timers:
             timer.cancel()
         release()
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("how", [lambda array: array.read(":, 0"), lambda array: array[:, 0]], ids=["read", "index"])

@@ -1,7 +1,7 @@
 //! Arrays.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zarr_buffer_api::{BufferError, Layout, OwnedTiles, TileWriter, unwritten};
 use zarr_codec_api::VariableData;
@@ -346,6 +346,9 @@ impl Array {
         align: usize,
         failed: &AtomicBool,
     ) -> Result<Aligned, ArrayError> {
+        if failed.load(Ordering::Relaxed) {
+            return Err(ArrayError::parameter("nobody wants the result any more"));
+        }
         let resolved = selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?;
         if let Some(whole) = self.whole_chunk(&resolved)? {
             let mut output = self.unwritten(padded(whole.byte_len(), align), false)?;

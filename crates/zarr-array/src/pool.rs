@@ -1,6 +1,7 @@
 //! The threads that decode and encode, and the memory that each of them reuses.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,14 +94,14 @@ impl Pool {
         }
     }
 
-    /// Runs `work` on the pool and gives its result to an async caller. If the caller goes away, the work still runs to its end, on memory that it owns.
+    /// Runs `work` on the pool and gives its result, or its panic, to an async caller. If the caller goes away, the work still runs to its end, on memory that it owns.
     pub(crate) async fn compute<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         let (sender, receiver) = futures::channel::oneshot::channel();
         self.spawn(move || {
             // Nobody waiting any more is no reason to fail.
-            let _ = sender.send(work());
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         });
-        receiver.await.ok()
+        Some(receiver.await.ok()?.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     /// As [`Pool::compute`], of work that looks whether the caller went away: then what it is given is true, and the result of no interest.
@@ -145,4 +146,17 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
     let result = work(&mut scratch);
     SCRATCH.set(Some(scratch));
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_callers() {
+        let pool = Pool::new(Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap()));
+        let caught = catch_unwind(AssertUnwindSafe(|| pollster::block_on(pool.compute(|| panic!("in a codec")))));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"in a codec"));
+        assert_eq!(pollster::block_on(pool.compute(|| 7)), Some(7));
+    }
 }
