@@ -38,7 +38,9 @@ def main():
         context["cache_pool"] = {"total_bytes_limit": 2 << 20}
     elif args.setup:
         parser.error(f"unknown setup {args.setup}")
-    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": args.path}}
+    remote = args.path.startswith("http://")
+    kvstore = {"driver": "http", "base_url": args.path} if remote else {"driver": "file", "path": args.path}
+    spec = {"driver": "zarr3", "kvstore": kvstore}
     array = ts.open(spec, context=ts.Context(context)).result()
     work = []
     if args.work:

@@ -11,6 +11,7 @@ use zarr_store_api::{AnyStore, ByteRange, Store, StoreKey};
 use crate::chunks::Chunks;
 use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN, padded, place};
 use crate::element::{Element, check_type};
+use crate::gate::Gate;
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking, read_until};
@@ -41,6 +42,8 @@ pub struct Array {
     indexes: Option<Arc<IndexCache>>,
     /// Whether the threads of the pool have other reads to do than the one at hand.
     busy: bool,
+    /// The gate that this read has in common with others; `None`: each its own.
+    gate: Option<Arc<Gate>>,
 }
 
 impl Array {
@@ -111,6 +114,7 @@ impl Array {
             options: options.clone(),
             indexes: (options.index_cache > 0).then(|| Arc::new(IndexCache::new(options.index_cache))),
             busy: false,
+            gate: None,
         })
     }
 
@@ -127,6 +131,16 @@ impl Array {
     /// The same array, for several reads at a time: one thread is enough for a chunk.
     pub(crate) fn busy(&self) -> Self {
         Self { busy: true, ..self.clone() }
+    }
+
+    /// The same array, for reads that are polled together and share what may be under way.
+    pub(crate) fn behind(&self, gate: &Arc<Gate>) -> Self {
+        Self { gate: Some(Arc::clone(gate)), ..self.clone() }
+    }
+
+    /// What holds back the requests of a read or write of an async store.
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        self.gate.clone().unwrap_or_else(|| Gate::new(&self.options))
     }
 
     /// Whether several threads should work on one chunk.
@@ -393,8 +407,7 @@ impl Array {
         } else {
             let len = plan.output_layout()?.len();
             let sink = Arc::new(VariableSink::default());
-            read_async(plan, self.storage.clone(), Arc::clone(&sink) as Arc<dyn Sink>, self.options.pool.clone(), self.options.concurrency)
-                .await?;
+            read_async(plan, self.storage.clone(), Arc::clone(&sink) as Arc<dyn Sink>, self.options.pool.clone(), self.gate()).await?;
             (Elements::Variable(sink.finish(len)), 0)
         };
         Ok(self.aligned(shape, elements, start))
@@ -421,7 +434,7 @@ impl Array {
         let output = if output.is_empty() { unwritten::<u8>(layout.span()?.len())? } else { output };
         let tiles = Arc::new(OwnedTiles::new(output, layout, plan.tiles())?);
         let sink = Arc::clone(&tiles) as Arc<dyn Sink>;
-        read_async(plan, self.storage.clone(), sink, self.options.pool.clone(), self.options.concurrency).await?;
+        read_async(plan, self.storage.clone(), sink, self.options.pool.clone(), self.gate()).await?;
         // Pool threads let go of the tiles just before they answer; the last may still be on its way out.
         let mut tiles = tiles;
         loop {
@@ -481,7 +494,7 @@ impl Array {
     }
 
     pub(crate) async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
-        write_async(Arc::new(plan), self.storage.clone(), data, self.empty(), self.options.pool.clone(), self.options.concurrency).await
+        write_async(Arc::new(plan), self.storage.clone(), data, self.empty(), self.options.pool.clone(), self.gate()).await
     }
 
     /// Writes elements of variable length, in C order over the selection.

@@ -146,6 +146,12 @@ impl Chunks {
         }
     }
 
+    /// Bytes of the decoded elements of the chunk at `chunk` of the grid; `None` for elements of variable length, and where they do not fit the address space.
+    pub(crate) fn byte_len_at(&self, chunk: &[u64]) -> Option<usize> {
+        let elements = self.shape_at(chunk, 0).iter().try_fold(1u64, |product, &len| product.checked_mul(len))?;
+        usize::try_from(elements).ok()?.checked_mul(self.item_size()?)
+    }
+
     /// How many inner chunks a shard of `level` has along each axis of the array.
     pub(crate) fn cells_at(&self, chunk: &[u64], level: usize) -> Vec<u64> {
         let outer = self.shape_at(chunk, level);

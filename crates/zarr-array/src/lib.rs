@@ -21,6 +21,7 @@ mod device;
 mod element;
 mod error;
 mod explain;
+mod gate;
 mod geometry;
 mod group;
 #[cfg(feature = "ndarray")]

@@ -17,8 +17,10 @@ pub struct Options {
     pub pool: Pool,
     /// How ranges of one value are put together; `None`: as suits the store.
     pub coalescing: Option<Coalescing>,
-    /// Requests in flight at an async store.
+    /// Requests that a read or write has in flight at an async store.
     pub concurrency: usize,
+    /// Bytes of those requests, and of answers that are still to be decoded; a single request may have more.
+    pub in_flight_bytes: usize,
     /// Whether chunks that hold only the fill value are stored.
     pub write_empty_chunks: bool,
     /// Bytes of shard indexes that an array keeps from read to read; 0: none. See [`Options::with_index_cache`].
@@ -33,7 +35,8 @@ impl Options {
             policy: Policy::Host,
             pool: Pool::global(),
             coalescing: None,
-            concurrency: 16,
+            concurrency: 64,
+            in_flight_bytes: 256 << 20,
             write_empty_chunks: false,
             index_cache: 0,
         }
@@ -60,10 +63,19 @@ impl Options {
         self
     }
 
-    /// Sets how many requests are in flight at an async store.
+    /// Sets how many requests a read or write has in flight at an async store: 64, unless this says otherwise. A store that is far away and fast wants many, one that
+    /// counts its clients' connections few.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);
+        self
+    }
+
+    /// Sets how many bytes of requests in flight and of answers that are still to be decoded a read or write has at an async store: 256 MiB, unless this says
+    /// otherwise. A request that alone is larger is made when no other is under way.
+    #[must_use]
+    pub fn with_in_flight_bytes(mut self, bytes: usize) -> Self {
+        self.in_flight_bytes = bytes;
         self
     }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::future::{BoxFuture, try_join, try_join_all};
+use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt, stream};
 use rayon::prelude::*;
 use zarr_buffer_api::{Offsets, OwnedTiles, TileMut, TileWriter};
 use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
+use crate::gate::{Gate, Pass};
 use crate::pieces::InPieces;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
@@ -429,57 +431,122 @@ pub(crate) async fn read_async(
     storage: Storage,
     sink: Arc<dyn Sink>,
     pool: Pool,
-    concurrency: usize,
+    gate: Arc<Gate>,
 ) -> Result<(), ArrayError> {
     if let AnyStore::Blocking(store) = &storage.0 {
         // The native path: all of it on the pool.
         let (store, of_pool) = (Arc::clone(store), pool.clone());
         let read = move |unwanted: &AtomicBool| read_until(&[Job { plan: &plan, store: &*store, sink: &*sink }], &of_pool, unwanted);
-        let done = pool.compute_while_wanted(read);
-        return done.await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
+        let done = pool.compute_while_wanted(read).await;
+        return done.unwrap_or_else(|| Err(pool_is_gone()));
     }
-    let chunks = stream::iter(0..plan.chunk_count()).map(|chunk| {
-        let (plan, storage, sink, pool) = (Arc::clone(&plan), storage.clone(), Arc::clone(&sink), pool.clone());
-        async move {
-            let mut next = vec![plan.start(chunk)?];
-            while let Some(steps) = next.pop() {
-                for node in &steps.absent {
-                    sink.absent(&plan, node)?;
-                }
-                let fetches = stream::iter(steps.fetches).map(|fetch| fetch_async(&plan, &storage, &sink, &pool, fetch));
-                let more: Vec<Steps> = fetches.buffer_unordered(concurrency).try_collect().await?;
-                next.extend(more);
-            }
-            Ok::<(), ArrayError>(())
-        }
-    });
-    chunks.buffer_unordered(concurrency).try_collect().await
+    // Chunks that are asked for or decoded: as many as keep the gate busy while others are decoded.
+    let at_once = gate.requests().saturating_add(2 * pool.threads());
+    let read = Remote { plan, storage, sink, pool, gate };
+    let chunks = stream::iter(0..read.plan.chunk_count()).map(|chunk| read.chunk(chunk));
+    chunks.buffer_unordered(at_once).try_collect().await
 }
 
-async fn fetch_async(plan: &Arc<Plan>, storage: &Storage, sink: &Arc<dyn Sink>, pool: &Pool, fetch: Fetch) -> Result<Steps, ArrayError> {
-    let Fetch { key, ranges, then } = fetch;
-    let bytes = storage.get_ranges(&key, &ranges).await?;
-    let (plan, sink) = (Arc::clone(plan), Arc::clone(sink));
-    let work = move || match then {
-        Then::Index(node) => {
-            let encoded = bytes.as_ref().and_then(|bytes| bytes.first());
-            with_scratch(|scratch| plan.supply_index(&node, encoded.map(|bytes| &**bytes), scratch))
-        }
-        Then::Chunks(parts) => {
-            let decode = |part: &ChunkPart| match &bytes {
-                Some(bytes) => {
-                    let encoded = bytes_of(part, bytes).ok_or_else(|| short(&plan, &part.node))?;
-                    with_scratch(|scratch| sink.chunk(&plan, part, encoded, scratch))
+fn pool_is_gone() -> ArrayError {
+    ArrayError::parameter("the thread pool was shut down")
+}
+
+/// A read of an async store.
+#[derive(Clone)]
+struct Remote {
+    plan: Arc<Plan>,
+    storage: Storage,
+    sink: Arc<dyn Sink>,
+    pool: Pool,
+    gate: Arc<Gate>,
+}
+
+impl Remote {
+    async fn chunk(&self, chunk: usize) -> Result<(), ArrayError> {
+        self.steps(self.plan.start(chunk)?).await
+    }
+
+    fn steps(&self, Steps { fetches, absent }: Steps) -> BoxFuture<'_, Result<(), ArrayError>> {
+        let fill = async {
+            if absent.is_empty() {
+                return Ok(());
+            }
+            let read = self.clone();
+            let fill = move || absent.iter().try_for_each(|node| read.sink.absent(&read.plan, node));
+            self.pool.compute(fill).await.unwrap_or_else(|| Err(pool_is_gone()))
+        };
+        // A request each, so that the gate sees all of them.
+        let fetches = fetches.into_iter().flat_map(|Fetch { key, ranges, then }| match then {
+            Then::Chunks(parts) if ranges.len() > 1 => Plan::pieces(&key, &ranges, parts, usize::MAX),
+            then => vec![Fetch { key, ranges, then }],
+        });
+        let fetches = fetches.map(|fetch| async {
+            let next = self.fetch(fetch).await?;
+            if next.fetches.is_empty() && next.absent.is_empty() { Ok(()) } else { self.steps(next).await }
+        });
+        try_join(fill, try_join_all(fetches)).map_ok(drop).boxed()
+    }
+
+    async fn fetch(&self, fetch: Fetch) -> Result<Steps, ArrayError> {
+        let (bytes, pass) = fetch_gated(&self.plan, &self.storage, &self.gate, &fetch).await?;
+        let read = self.clone();
+        let work = move || {
+            let steps = read.take(fetch.then, bytes);
+            drop(pass);
+            steps
+        };
+        self.pool.compute(work).await.unwrap_or_else(|| Err(pool_is_gone()))
+    }
+
+    /// Decodes an answer, on the pool.
+    fn take(&self, then: Then, bytes: Option<Vec<Bytes>>) -> Result<Steps, ArrayError> {
+        let (plan, sink) = (&self.plan, &self.sink);
+        match then {
+            Then::Index(node) => {
+                let encoded = bytes.as_ref().and_then(|bytes| bytes.first());
+                with_scratch(|scratch| plan.supply_index(&node, encoded.map(|bytes| &**bytes), scratch))
+            }
+            Then::Chunks(parts) => {
+                let decode = |part: &ChunkPart| match &bytes {
+                    Some(bytes) => {
+                        let encoded = bytes_of(part, bytes).ok_or_else(|| short(plan, &part.node))?;
+                        with_scratch(|scratch| sink.chunk(plan, part, encoded, scratch))
+                    }
+                    None if part.within.is_some() => Err(vanished(plan, std::slice::from_ref(part))),
+                    None => sink.absent(plan, &part.node),
+                };
+                match parts.as_slice() {
+                    [] => Ok(Steps::default()),
+                    [part] => decode(part).map(|()| Steps::default()),
+                    parts => parts.par_iter().with_max_len(1).try_for_each(decode).map(|()| Steps::default()),
                 }
-                None if part.within.is_some() => Err(vanished(&plan, std::slice::from_ref(part))),
-                None => sink.absent(&plan, &part.node),
-            };
-            match parts.as_slice() {
-                [] => Ok(Steps::default()),
-                [part] => decode(part).map(|()| Steps::default()),
-                parts => parts.par_iter().with_max_len(1).try_for_each(decode).map(|()| Steps::default()),
             }
         }
+    }
+}
+
+/// Asks an async store, when the gate lets it; the pass is for as long as somebody keeps the bytes.
+pub(crate) async fn fetch_gated(
+    plan: &Plan,
+    storage: &Storage,
+    gate: &Arc<Gate>,
+    fetch: &Fetch,
+) -> Result<(Option<Vec<Bytes>>, Pass), ArrayError> {
+    let known = fetch.ranges.iter().try_fold(0usize, |sum, range| sum.checked_add(usize::try_from(range.len_hint()?).ok()?));
+    let expected = match (known, &fetch.then) {
+        (Some(len), _) => len,
+        (None, Then::Chunks(parts)) => {
+            let decoded = parts.first().map(|part| plan.bound(&part.node)).transpose()?;
+            gate.estimate(decoded.map(|bound| bound.byte_len).filter(|&len| len > 0))
+        }
+        (None, Then::Index(_)) => gate.estimate(None),
     };
-    pool.compute(work).await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+    let mut pass = gate.enter(fetch.ranges.len(), expected).await;
+    let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
+    let len = bytes.iter().flatten().map(Bytes::len).sum();
+    if known.is_none() {
+        gate.learn(len);
+    }
+    pass.answered(len);
+    Ok((bytes, pass))
 }

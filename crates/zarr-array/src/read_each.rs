@@ -92,9 +92,10 @@ impl Array {
     ) -> ReadEach<I::IntoIter, T> {
         let options = self.options();
         let threads = options.pool.threads();
+        let array = self.behind(&self.gate());
         ReadEach {
-            array: Arc::new(self.clone()),
-            beside: Arc::new(self.busy()),
+            beside: Arc::new(array.busy()),
+            array: Arc::new(array),
             selections: selections.into_iter().fuse(),
             held_back: None,
             reads: VecDeque::new(),

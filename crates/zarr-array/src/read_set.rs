@@ -1,6 +1,5 @@
 //! Many reads as one.
 
-use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use zarr_buffer_api::TileWriter;
@@ -89,13 +88,17 @@ impl ReadSet {
             .collect())
     }
 
-    /// As [`ReadSet::read`]. All reads are under way at the same time.
+    /// As [`ReadSet::read`]. All reads are under way at the same time, with as many requests as the first array's [`Options`](crate::Options) allow one of them.
     ///
     /// # Errors
     /// As [`ReadSet::read`].
     pub async fn read_async(&self) -> Result<Vec<ArrayData>, ArrayError> {
-        let reads: Vec<Arc<(Array, Selection)>> = self.reads.iter().cloned().map(Arc::new).collect();
-        let futures = reads.into_iter().map(|read| async move { read.0.read_async(&read.1).await });
+        let Some((first, _)) = self.reads.first() else { return Ok(Vec::new()) };
+        let gate = first.gate();
+        let futures = self.reads.iter().map(|(array, selection)| {
+            let (array, selection) = (array.behind(&gate), selection.clone());
+            async move { array.read_async(&selection).await }
+        });
         stream::iter(futures).buffered(self.reads.len().max(1)).try_collect().await
     }
 }

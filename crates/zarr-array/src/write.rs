@@ -13,6 +13,7 @@ use zarr_store_api::{AnyStore, ByteRange, WritableStore};
 use crate::ArrayError;
 use crate::chunks::BoundChunk;
 use crate::device::Prepared;
+use crate::gate::Gate;
 use crate::geometry::{Cells, Leaf};
 use crate::plan::{ChunkNode, Plan, Step, covers_in_order, covers_inside, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
@@ -88,7 +89,7 @@ pub(crate) async fn write_async(
     data: OwnedData,
     empty: Empty,
     pool: Pool,
-    concurrency: usize,
+    gate: Arc<Gate>,
 ) -> Result<(), ArrayError> {
     if matches!(storage.0, AnyStore::Blocking(_)) {
         let of_pool = pool.clone();
@@ -97,11 +98,13 @@ pub(crate) async fn write_async(
     }
     let (layout, tiles) = (Arc::new(plan.output_layout()?), Arc::new(plan.tiles()));
     let chunks = stream::iter(0..plan.chunk_count()).map(|index| {
-        let (plan, storage, data, pool) = (Arc::clone(&plan), storage.clone(), data.clone(), pool.clone());
+        let (plan, storage, data, pool, gate) = (Arc::clone(&plan), storage.clone(), data.clone(), pool.clone(), Arc::clone(&gate));
         let (layout, tiles) = (Arc::clone(&layout), Arc::clone(&tiles));
         async move {
             let (chunk, cells) = plan.cut.chunk(index);
             let key = plan.keys.key(&chunk)?;
+            // The old value and the new one may have as many bytes as the chunk.
+            let _pass = gate.enter(1, plan.chunks.byte_len_at(&chunk).unwrap_or(0)).await;
             let whole = Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.is_whole(&chunk, &cells);
             let old = if whole { None } else { storage.get(&key, ByteRange::All).await? };
             let node = ChunkNode { chunk: chunk.into(), key, cells };
@@ -113,7 +116,7 @@ pub(crate) async fn write_async(
             put(&of_put, &storage, &node, encoded).await
         }
     });
-    chunks.buffer_unordered(concurrency).try_collect().await
+    chunks.buffer_unordered(gate.requests()).try_collect().await
 }
 
 async fn put(plan: &Plan, storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {

@@ -3,13 +3,15 @@
 #![deny(clippy::missing_trait_methods)]
 
 use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, Listing, Queue, Store, StoreError, StoreKey, StorePrefix, async_trait,
+    DeviceId, Listing, Queue, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, async_trait,
 };
 
 use crate::wrap::{not_listable, not_writable};
@@ -18,6 +20,7 @@ use crate::wrap::{not_listable, not_writable};
 ///
 /// Futures that are polled inside of a runtime use that one. Elsewhere - in blocking calls of an array, on threads of a pool, under another executor - sockets
 /// and timers are served by a runtime that all such stores of the process share: two threads, started by the first store, which last as long as the process.
+/// Either way reads are tasks of their own, that go on while the caller is busy, and end when its future is dropped.
 ///
 /// ```
 /// # #[cfg(feature = "object-store")] {
@@ -34,7 +37,7 @@ use crate::wrap::{not_listable, not_writable};
 /// ```
 #[derive(Debug)]
 pub struct OnRuntime<S> {
-    inner: S,
+    inner: Arc<S>,
 }
 
 /// The runtime that all share. It is never dropped: stores may be kept in statics. A process that was forked has none of its parent's threads, and starts a runtime
@@ -64,6 +67,30 @@ async fn serve<T>(runtime: &'static Runtime, future: impl Future<Output = T>) ->
     .await
 }
 
+/// A task that ends with whoever waits for it.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a future as a task of the runtime at hand, or of the shared one.
+async fn run<T: Send + 'static>(future: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError> {
+    let mut task = Task(match Handle::try_current() {
+        Ok(runtime) => runtime.spawn(future),
+        Err(_) => shared()?.spawn(future),
+    });
+    match (&mut task.0).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(error) => Err(StoreError::new(StoreErrorKind::Io, "the runtime was shut down").with_source(error)),
+        },
+    }
+}
+
 impl<S: AsyncStore> OnRuntime<S> {
     /// Takes a store.
     ///
@@ -72,7 +99,7 @@ impl<S: AsyncStore> OnRuntime<S> {
     /// What the operating system gives when the threads are started.
     pub fn new(store: S) -> Result<Self, StoreError> {
         shared()?;
-        Ok(Self { inner: store })
+        Ok(Self { inner: Arc::new(store) })
     }
 
     fn writable(&self) -> Result<&dyn AsyncWritableStore, StoreError> {
@@ -87,7 +114,8 @@ impl<S: AsyncStore> OnRuntime<S> {
 #[async_trait]
 impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
     async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        serve(shared()?, self.inner.get(key, range)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        run(async move { inner.get(&key, range).await }).await
     }
 
     async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
@@ -95,7 +123,8 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
     }
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        serve(shared()?, self.inner.get_ranges(key, ranges)).await
+        let (inner, key, ranges) = (Arc::clone(&self.inner), key.clone(), ranges.to_vec());
+        run(async move { inner.get_ranges(&key, &ranges).await }).await
     }
 
     async fn get_into(

@@ -30,13 +30,13 @@ impl Peer for Ours {
     type Bytes = Bytes;
 
     fn open(path: &str, setup: &str) -> Result<Self> {
-        let store = zarr::store::FilesystemStore::new(path)?;
+        let (store, node) = zarr::locate(path, &zarr::OpenOptions::read())?;
         let options = match setup {
             "" => zarr::options(),
             "cached" => zarr::options().with_index_cache(2 << 20),
             _ => return Err(format!("unknown setup {setup}").into()),
         };
-        Ok(Self(Array::open(store, "/", &options)?))
+        Ok(Self(Array::open(store, &node, &options)?))
     }
 
     fn shape(&self) -> Vec<u64> {

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{DeviceTarget, PendingTensor, Tensor};
+use super::{DeviceTarget, PendingTensor, Tensor, enqueue_each};
 use crate::{Array, ArrayError, Selection};
 
 /// Reads ahead of the one that is handed out, where nobody says: one that is fetched while the device decodes another.
@@ -27,6 +27,9 @@ enum State<I> {
 impl Array {
     /// Reads each selection as [`Array::read_to_device`] does, one after the other, while a thread of its own fetches and enqueues the next ones: the store, the copies to the
     /// device, its decoding and the caller's work on what came before go on side by side.
+    ///
+    /// An async store is asked for as many reads ahead as [`Options::with_concurrency`](crate::Options::with_concurrency) and
+    /// [`Options::with_in_flight_bytes`](crate::Options::with_in_flight_bytes) allow; what it answers waits in memory of the host.
     ///
     /// At most two reads are ahead of the tensor that is handed out ([`ReadEachToDevice::with_ahead`] says otherwise), each with memory of the device for its
     /// result. Work is enqueued on the queue of `target` in the order of the selections. A read that fails gives its error, and the iterator goes on with the next
@@ -59,11 +62,7 @@ impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
         // One more is enqueued by the thread before it finds that there is no room.
         let (sender, pending) = sync_channel(self.ahead - 1);
         let work = move || {
-            for selection in selections {
-                if sender.send(array.enqueue_read(&selection, &target)).is_err() {
-                    return;
-                }
-            }
+            enqueue_each(selections.map(|selection| (array.clone(), selection)), &target, |read| sender.send(read).is_ok());
         };
         let started = thread::Builder::new().name("zarr-read-each".into()).spawn(work);
         let thread = started.map_err(|error| ArrayError::parameter(format!("cannot start a thread: {error}")))?;

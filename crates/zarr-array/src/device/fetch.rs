@@ -18,10 +18,11 @@ use super::batch::{ALIGN, Load, Loaded, Route, element_bytes};
 use super::observe::Stage;
 use super::scatter::boxes;
 use crate::chunks::BoundChunk;
+use crate::gate::Gate;
 use crate::geometry::Leaf;
 use crate::plan::{ChunkNode, ChunkPart, Gather, Plan, Step, Steps, Then, covers_all, gather, place, tile_lens};
 use crate::pool::with_scratch;
-use crate::read::{short, vanished};
+use crate::read::{fetch_gated, short, vanished};
 use crate::storage::block_on;
 use crate::{Array, ArrayError};
 
@@ -112,6 +113,34 @@ struct Share<'a> {
     memory: &'a mut [u8],
 }
 
+/// What to fetch for a chunk of the grid; shard indexes are fetched here, behind the gate of an async store.
+pub(super) async fn expand(
+    array: &Array,
+    plan: &Plan,
+    chunk: usize,
+    gate: Option<&Arc<Gate>>,
+) -> Result<(Vec<Load>, Vec<ChunkNode>), ArrayError> {
+    let (mut loads, mut absent) = (Vec::new(), Vec::new());
+    let mut next: VecDeque<Steps> = VecDeque::from([plan.start(chunk)?]);
+    while let Some(steps) = next.pop_front() {
+        absent.extend(steps.absent);
+        for fetch in steps.fetches {
+            match &fetch.then {
+                Then::Index(node) => {
+                    let index = match gate {
+                        Some(gate) => fetch_gated(plan, &array.storage, gate, &fetch).await?.0,
+                        None => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
+                    };
+                    let index = index.as_ref().and_then(|bytes| bytes.first());
+                    next.push_back(with_scratch(|scratch| plan.supply_index(node, index.map(|bytes| &**bytes), scratch))?);
+                }
+                Then::Chunks(_) => loads.push(Load::new(plan, fetch)?),
+            }
+        }
+    }
+    Ok((loads, absent))
+}
+
 impl Reader {
     pub(super) fn new(array: &Array, plan: &Arc<Plan>, output: &Buffer, target: &DeviceTarget) -> Result<Self, ArrayError> {
         // Staging memory of a unified device is its own memory: filling that is as direct.
@@ -145,28 +174,9 @@ impl Reader {
         let _stage = self.observe(Stage::Plan, 0, None);
         let (mut loads, mut absent) = (Vec::with_capacity(chunks.len()), Vec::new());
         for chunk in chunks {
-            let (more, without) = block_on(self.expand_one(chunk))?;
+            let (more, without) = block_on(expand(&self.array, &self.plan, chunk, None))?;
             loads.extend(more);
             absent.extend(without);
-        }
-        Ok((loads, absent))
-    }
-
-    pub(super) async fn expand_one(&self, chunk: usize) -> Result<(Vec<Load>, Vec<ChunkNode>), ArrayError> {
-        let (mut loads, mut absent) = (Vec::new(), Vec::new());
-        let mut next: VecDeque<Steps> = VecDeque::from([self.plan.start(chunk)?]);
-        while let Some(steps) = next.pop_front() {
-            absent.extend(steps.absent);
-            for fetch in steps.fetches {
-                match &fetch.then {
-                    Then::Index(node) => {
-                        let range = fetch.ranges.first().copied().unwrap_or(ByteRange::All);
-                        let index = self.array.storage.get(&fetch.key, range).await?;
-                        next.push_back(with_scratch(|scratch| self.plan.supply_index(node, index.as_deref(), scratch))?);
-                    }
-                    Then::Chunks(_) => loads.push(Load::new(&self.plan, fetch)?),
-                }
-            }
         }
         Ok((loads, absent))
     }

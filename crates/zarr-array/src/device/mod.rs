@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use zarr_buffer_api::{Buffer, Device, Layout, Queue, TileWriter};
 use zarr_codec_api::Ticket;
 use zarr_meta::DataType;
@@ -33,7 +34,7 @@ pub use each::ReadEachToDevice;
 pub(crate) use encode::Prepared;
 use encode::prepare;
 pub use observe::{Observer, Stage};
-use pipeline::{Host, Pipeline};
+use pipeline::{Answer, Host, Pipeline, answers};
 
 /// A device, a queue on it, and how much memory a read may use on the way.
 #[derive(Debug, Clone)]
@@ -201,9 +202,9 @@ impl Array {
     /// # Errors
     /// As [`Array::read_to_device`].
     pub async fn read_to_device_async(&self, selection: &Selection, target: &DeviceTarget) -> Result<Tensor, ArrayError> {
-        let len = self.device_plan(selection)?.output_layout()?.span()?.len();
-        let output = target.device.allocate(len, &*target.queue)?;
-        let pending = self.enqueue(selection, &output, target, Host::Pool).await?;
+        let begun = Begun::new(self, selection)?;
+        let output = target.device.allocate(begun.len()?, &*target.queue)?;
+        let pending = self.enqueue(begun, &output, target, Host::Pool).await?;
         let done = self.options().pool.compute(move || pending.wait()).await;
         done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
     }
@@ -213,9 +214,7 @@ impl Array {
     /// # Errors
     /// As [`Array::read`] for what the host does; when the device refuses work.
     pub fn enqueue_read(&self, selection: &Selection, target: &DeviceTarget) -> Result<PendingTensor, ArrayError> {
-        let len = self.device_plan(selection)?.output_layout()?.span()?.len();
-        let output = target.device.allocate(len, &*target.queue)?;
-        self.enqueue_read_into(selection, &output, target)
+        Begun::new(self, selection)?.enqueue(self, target)
     }
 
     /// As [`Array::enqueue_read`], into a buffer of the caller's: exactly as long as the selection.
@@ -223,30 +222,28 @@ impl Array {
     /// # Errors
     /// As [`Array::enqueue_read`]; [`ArrayError::Parameter`] when the length differs.
     pub fn enqueue_read_into(&self, selection: &Selection, output: &Buffer, target: &DeviceTarget) -> Result<PendingTensor, ArrayError> {
-        block_on(self.enqueue(selection, output, target, Host::Caller))
+        block_on(self.enqueue(Begun::new(self, selection)?, output, target, Host::Caller))
     }
 
-    async fn enqueue(
-        &self,
-        selection: &Selection,
-        output: &Buffer,
-        target: &DeviceTarget,
-        host: Host,
-    ) -> Result<PendingTensor, ArrayError> {
-        let plan = Arc::new(self.device_plan(selection)?);
+    async fn enqueue(&self, begun: Begun, output: &Buffer, target: &DeviceTarget, host: Host) -> Result<PendingTensor, ArrayError> {
+        let Begun { plan, answers } = begun;
         let layout = plan.output_layout()?;
         let len = layout.span()?.len();
         if output.len() != len {
             return Err(ArrayError::parameter(format!("the selection has {len} bytes, and the buffer {}", output.len())));
         }
         let tensor = Tensor { buffer: output.clone(), shape: plan.cut.result_shape(), data_type: self.data_type().clone() };
-        let on_device = self.chunks.bound(&self.inner_chunk_shape()).is_ok_and(|bound| bound.chain.device().is_some() && !bound.verbatim);
-        if output.is_host_visible() && !on_device {
+        if output.is_host_visible() && !self.decodes_on_device() {
             self.read_in_place(&plan, output, layout, host).await?;
             return Ok(PendingTensor { tensor, plan, verdicts: Vec::new(), crossings: Crossings::default() });
         }
-        let (verdicts, crossings) = Pipeline::new(self, &plan, output, target)?.run(host).await?;
+        let (verdicts, crossings) = Pipeline::new(self, &plan, output, target)?.run(host, answers).await?;
         Ok(PendingTensor { tensor, plan, verdicts, crossings })
+    }
+
+    /// Whether a device does something about chunks, or about their bytes.
+    fn decodes_on_device(&self) -> bool {
+        self.chunks.bound(&self.inner_chunk_shape()).is_ok_and(|bound| bound.chain.device().is_some() && !bound.verbatim)
     }
 
     /// The host decodes straight into memory that it shares with the device. For an async store, whose reads own their memory, that is one copy.
@@ -425,14 +422,80 @@ fn download(source: &Buffer, target: &DeviceTarget) -> Result<Buffer, ArrayError
     Ok(staging)
 }
 
+/// A read to a device of which nothing is enqueued yet.
+struct Begun {
+    plan: Arc<Plan>,
+    /// Of an async store that was asked ahead: its answers.
+    answers: Option<Vec<Answer>>,
+}
+
+impl Begun {
+    fn new(array: &Array, selection: &Selection) -> Result<Self, ArrayError> {
+        Ok(Self { plan: Arc::new(array.device_plan(selection)?), answers: None })
+    }
+
+    /// Asks an async store ahead, unless there is too much to keep.
+    async fn ahead(array: &Array, selection: &Selection, target: &DeviceTarget, most: usize) -> Result<Self, ArrayError> {
+        let mut begun = Self::new(array, selection)?;
+        let in_place = target.device.is_unified() && !array.decodes_on_device();
+        if matches!(array.storage.0, AnyStore::Async(_)) && !in_place && begun.len()? <= most {
+            begun.answers = Some(answers(array, &begun.plan, array.gate()).try_collect().await?);
+        }
+        Ok(begun)
+    }
+
+    /// Bytes of the result.
+    fn len(&self) -> Result<usize, ArrayError> {
+        Ok(self.plan.output_layout()?.span()?.len())
+    }
+
+    fn enqueue(self, array: &Array, target: &DeviceTarget) -> Result<PendingTensor, ArrayError> {
+        let output = target.device.allocate(self.len()?, &*target.queue)?;
+        block_on(array.enqueue(self, &output, target, Host::Caller))
+    }
+}
+
+/// Enqueues reads one after the other, while an async store is asked for the next ones, as far as its array's [`Options`](crate::Options) let it. `each` says whether to go on.
+fn enqueue_each(
+    reads: impl Iterator<Item = (Array, Selection)>,
+    target: &DeviceTarget,
+    mut each: impl FnMut(Result<PendingTensor, ArrayError>) -> bool,
+) {
+    let mut reads = reads.peekable();
+    let Some((first, selection)) = reads.peek() else { return };
+    let (gate, most) = (first.gate(), first.options().in_flight_bytes);
+    let len = Begun::new(first, selection).and_then(|begun| begun.len()).unwrap_or(most).max(1);
+    let ahead = match first.store() {
+        AnyStore::Blocking(_) => 1,
+        AnyStore::Async(_) => (most / len).clamp(1, gate.requests()),
+    };
+    let begun = stream::iter(reads).map(|(array, selection)| {
+        let array = array.behind(&gate);
+        async move {
+            let begun = Begun::ahead(&array, &selection, target, most).await;
+            (array, begun)
+        }
+    });
+    let mut begun = std::pin::pin!(begun.buffered(ahead));
+    while let Some((array, begun)) = block_on(begun.next()) {
+        if !each(begun.and_then(|begun| begun.enqueue(&array, target))) {
+            return;
+        }
+    }
+}
+
 impl ReadSet {
     /// Reads every selection to a device: all work is enqueued before the first verdict is waited for.
     ///
     /// # Errors
     /// As [`Array::read_to_device`].
     pub fn read_to_device(&self, target: &DeviceTarget) -> Result<Vec<Tensor>, ArrayError> {
-        let pending: Vec<PendingTensor> =
-            self.reads().map(|(array, selection)| array.enqueue_read(selection, target)).collect::<Result<_, _>>()?;
-        pending.into_iter().map(PendingTensor::wait).collect()
+        let mut pending = Vec::with_capacity(self.len());
+        enqueue_each(self.reads().cloned(), target, |read| {
+            let good = read.is_ok();
+            pending.push(read);
+            good
+        });
+        pending.into_iter().map(|read| read?.wait()).collect()
     }
 }

@@ -10,20 +10,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use rayon::ScopeFifo;
 use zarr_buffer_api::{Buffer, Queue, Region};
 use zarr_store_api::AnyStore;
 
 use super::batch::{ALIGN, Load};
 use super::decode::{Gathered, scatter};
-use super::fetch::{Batch, Chunk, Fetched, Filled, Memory, Reader, Work};
+use super::fetch::{Batch, Chunk, Fetched, Filled, Memory, Reader, Work, expand};
 use super::filling::Filling;
 use super::observe::Stage;
 use super::ring::Ring;
 use super::scatter::{Scatter, take_runs};
 use super::{Crossings, DeviceTarget, Verdicts};
+use crate::gate::Gate;
 use crate::plan::{ChunkNode, Plan};
+use crate::read::fetch_gated;
 use crate::{Array, ArrayError};
 
 /// Bytes of a batch that one thread fetches, or a third of the staging memory if that is less: many are filled while others are uploaded.
@@ -89,9 +91,38 @@ impl Drop for Reply {
 }
 
 /// What an async store answered for a chunk.
-enum Answer {
+pub(super) enum Answer {
     Absent(ChunkNode),
     Load(Load, Fetched),
+}
+
+/// Asks an async store for a read; it answers in the order of the chunks.
+pub(super) fn answers<'a>(array: &'a Array, plan: &'a Plan, gate: Arc<Gate>) -> impl Stream<Item = Result<Answer, ArrayError>> + 'a {
+    let at_once = gate.requests();
+    let of_indexes = Arc::clone(&gate);
+    let planned = stream::iter(0..plan.chunk_count()).map(move |chunk| {
+        let gate = Arc::clone(&of_indexes);
+        async move { expand(array, plan, chunk, Some(&gate)).await }
+    });
+    let asked = planned.buffered(at_once).map_ok(|(loads, absent)| {
+        let absent = absent.into_iter().map(|node| Ok((Some(node), None)));
+        stream::iter(absent.chain(loads.into_iter().map(|load| Ok((None, Some(load))))))
+    });
+    let answers = asked.try_flatten().map(move |asked: Result<(Option<ChunkNode>, Option<Load>), ArrayError>| {
+        let gate = Arc::clone(&gate);
+        async move {
+            match asked? {
+                (Some(node), _) => Ok(Some(Answer::Absent(node))),
+                (None, Some(load)) => {
+                    // Answers wait for those before them: whoever held room for them meanwhile could wait for itself.
+                    let (fetched, _) = fetch_gated(plan, &array.storage, &gate, &load.fetch).await?;
+                    Ok(Some(Answer::Load(load, fetched)))
+                }
+                (None, None) => Ok(None),
+            }
+        }
+    });
+    answers.buffered(at_once).try_filter_map(|answer| async { Ok(answer) })
 }
 
 impl Pipeline {
@@ -107,7 +138,8 @@ impl Pipeline {
         })
     }
 
-    pub(super) async fn run(self, host: Host) -> Result<(Vec<Verdicts>, Crossings), ArrayError> {
+    /// `ahead`: what an async store has answered already.
+    pub(super) async fn run(self, host: Host, ahead: Option<Vec<Answer>>) -> Result<(Vec<Verdicts>, Crossings), ArrayError> {
         let done = match (&self.reader.array.storage.0, host) {
             (AnyStore::Blocking(_), Host::Caller) => self.run_blocking()?,
             (AnyStore::Blocking(_), Host::Pool) => {
@@ -115,7 +147,7 @@ impl Pipeline {
                 let done = pool.compute(move || self.run_blocking()).await;
                 done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?
             }
-            (AnyStore::Async(_), _) => self.run_async(host).await?,
+            (AnyStore::Async(_), _) => self.run_async(host, ahead).await?,
         };
         Ok((done.gathered.verdicts, done.crossings))
     }
@@ -227,38 +259,23 @@ impl Pipeline {
         }
     }
 
-    /// An async store answers in the order of the chunks, several requests at a time.
-    async fn run_async(mut self, host: Host) -> Result<Self, ArrayError> {
+    async fn run_async(mut self, host: Host, ahead: Option<Vec<Answer>>) -> Result<Self, ArrayError> {
         let reader = Arc::clone(&self.reader);
-        let concurrency = reader.array.options().concurrency;
-        let planned = stream::iter(0..reader.plan.chunk_count()).map(|chunk| reader.expand_one(chunk)).buffered(concurrency);
-        let asked = planned.map_ok(|(loads, absent)| {
-            let absent = absent.into_iter().map(|node| Ok((Some(node), None)));
-            stream::iter(absent.chain(loads.into_iter().map(|load| Ok((None, Some(load))))))
-        });
-        let answers = asked.try_flatten().map(|asked: Result<(Option<ChunkNode>, Option<Load>), ArrayError>| async {
-            match asked? {
-                (_, Some(load)) => {
-                    let fetched = reader.array.storage.get_ranges(&load.fetch.key, &load.fetch.ranges).await?;
-                    Ok(Some(Answer::Load(load, fetched)))
-                }
-                (Some(node), None) => Ok(Some(Answer::Absent(node))),
-                (None, None) => Ok(None),
-            }
-        });
-        let mut answers = std::pin::pin!(answers.buffered(concurrency));
+        let answers = match ahead {
+            Some(answers) => stream::iter(answers).map(Ok).left_stream(),
+            None => answers(&reader.array, &reader.plan, reader.array.gate()).right_stream(),
+        };
+        let mut answers = std::pin::pin!(answers);
         let batch_len = self.batch_len();
         let mut filling = Filling::default();
         while let Some(answer) = answers.next().await {
-            let answer: Result<Option<Answer>, ArrayError> = answer;
             match answer? {
-                Some(Answer::Absent(node)) => self.fill(&[node])?,
-                Some(Answer::Load(load, fetched)) => {
+                Answer::Absent(node) => self.fill(&[node])?,
+                Answer::Load(load, fetched) => {
                     if let Some(batch) = filling.add(&reader, batch_len, load, Some(fetched)) {
                         self = self.put(batch, batch_len, host).await?;
                     }
                 }
-                None => {}
             }
         }
         if let Some(batch) = filling.rest() {

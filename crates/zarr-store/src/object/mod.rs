@@ -6,6 +6,7 @@ mod ranges;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::BytesMut;
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
@@ -23,6 +24,8 @@ const LARGEST_SINGLE_PUT: usize = 1 << 30;
 const PART: usize = 64 << 20;
 /// Requests under way at once for one call.
 const CONCURRENCY: usize = 10;
+/// Memory that is made ready for an answer before it comes, at most.
+const LARGEST_RESERVED: usize = 64 << 20;
 /// The largest offset that is sent to a server.
 const LARGEST_OFFSET: u64 = i64::MAX as u64;
 /// Ranges of one call that lie this close together are asked for as one. Small, as whoever plans
@@ -335,15 +338,21 @@ impl Part {
     }
 
     async fn bytes(self) -> Result<Bytes, StoreError> {
-        let length = self.length;
-        let mut pieces: Vec<Bytes> = Vec::new();
-        self.for_each(|piece| pieces.push(piece)).await?;
-        if pieces.len() <= 1 {
-            return Ok(pieces.pop().unwrap_or_default());
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
-        Ok(bytes.into())
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+        let (mut first, mut bytes) = (None, BytesMut::new());
+        self.for_each(|piece| match (&first, piece.len() == length) {
+            // All of it came at once.
+            (None, true) => first = Some(piece),
+            _ => {
+                // A server may claim any length.
+                if bytes.is_empty() {
+                    bytes.reserve(length.min(LARGEST_RESERVED));
+                }
+                bytes.extend_from_slice(&piece);
+            }
+        })
+        .await?;
+        Ok(first.unwrap_or_else(|| bytes.freeze()))
     }
 
     async fn copy_to(self, dst: &mut [u8]) -> Result<usize, StoreError> {

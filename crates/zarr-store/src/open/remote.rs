@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use object_store::ClientConfigKey;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme};
 use url::Url;
@@ -60,6 +61,24 @@ macro_rules! configure {
     }};
 }
 
+/// A server is given up when it sends nothing for this long, not when all of an answer takes long: large values over slow lines do. Settings and
+/// environment variables say otherwise.
+const SILENCE: &str = "30 seconds";
+/// As long as nobody waits.
+const NEVER: &str = "1 day";
+
+/// Sets that on a builder, unless the environment has a word on it.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+macro_rules! patient {
+    ($builder:expr, $key:expr, $environment:literal) => {{
+        let builder = $builder;
+        match std::env::var_os(concat!($environment, "_TIMEOUT")) {
+            Some(_) => builder,
+            None => builder.with_config($key(ClientConfigKey::Timeout), NEVER).with_config($key(ClientConfigKey::ReadTimeout), SILENCE),
+        }
+    }};
+}
+
 /// The store below the path, or the zip archive there.
 fn finish(
     url: &str,
@@ -95,7 +114,7 @@ pub(super) fn s3(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErro
     use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
     install_tls();
     let (_, path) = parse(url)?;
-    let mut builder = configure!(AmazonS3Builder::from_env().with_url(url), options);
+    let mut builder = configure!(patient!(AmazonS3Builder::from_env().with_url(url), Key::Client, "AWS"), options);
     let credentials = [
         Key::AccessKeyId,
         Key::SecretAccessKey,
@@ -115,7 +134,7 @@ pub(super) fn gcs(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErr
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
     install_tls();
     let (_, path) = parse(url)?;
-    let mut builder = configure!(GoogleCloudStorageBuilder::from_env().with_url(url), options);
+    let mut builder = configure!(patient!(GoogleCloudStorageBuilder::from_env().with_url(url), Key::Client, "GOOGLE"), options);
     let credentials = [Key::ServiceAccount, Key::ServiceAccountKey, Key::ApplicationCredentials];
     let asked = is_set(options, "GOOGLE_SKIP_SIGNATURE", "skip_signature");
     let by_gcloud =
@@ -132,7 +151,7 @@ pub(super) fn azure(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreE
     use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
     install_tls();
     let (_, path) = parse(url)?;
-    let mut builder = configure!(MicrosoftAzureBuilder::from_env().with_url(url), options);
+    let mut builder = configure!(patient!(MicrosoftAzureBuilder::from_env().with_url(url), Key::Client, "AZURE"), options);
     let credentials = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret, Key::FederatedTokenFile, Key::MsiEndpoint];
     let asked = is_set(options, "AZURE_SKIP_SIGNATURE", "skip_signature") || is_set(options, "AZURE_USE_AZURE_CLI", "use_azure_cli");
     if !asked && credentials.iter().all(|key| builder.get_config_value(key).is_none()) {
@@ -143,14 +162,15 @@ pub(super) fn azure(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreE
 
 #[cfg(feature = "http")]
 pub(super) fn http(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
-    use object_store::ClientOptions;
     use object_store::http::HttpBuilder;
     install_tls();
     let (parsed, _) = parse(url)?;
     let path = Path::from_url_path(parsed.path()).map_err(|error| StoreError::new(StoreErrorKind::Parameter, format!("{url}: {error}")))?;
     let builder = HttpBuilder::new()
         .with_url(&parsed[..url::Position::BeforePath])
-        .with_client_options(ClientOptions::new().with_allow_http(parsed.scheme() == "http"));
+        .with_config(ClientConfigKey::Timeout, NEVER)
+        .with_config(ClientConfigKey::ReadTimeout, SILENCE)
+        .with_config(ClientConfigKey::AllowHttp, (parsed.scheme() == "http").to_string());
     let builder = configure!(builder, options);
     finish(url, built(url, move || builder.clone().build())?, path, |store| store.without_writes().without_listing())
 }

@@ -1,0 +1,225 @@
+//! How much an async read has under way at a time.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::Options;
+
+/// Lets requests through, in the order in which they came, as long as there are not too many of them, nor too many bytes of answers that nobody has decoded.
+///
+/// Of one read, or of several that are polled together: whoever waits here waits for the others, which must go on meanwhile.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    requests: usize,
+    bytes: usize,
+    /// The longest whole value so far.
+    longest: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Under way.
+    requests: usize,
+    /// Of requests under way, and of answers at hand.
+    bytes: usize,
+    last: u64,
+    /// Who waits, by when they came.
+    waiting: BTreeMap<u64, Option<Waker>>,
+}
+
+impl State {
+    /// Wakes whoever is next.
+    fn wake(&self) {
+        if let Some(waker) = self.waiting.first_key_value().and_then(|(_, waker)| waker.as_ref()) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(options: &Options) -> Arc<Self> {
+        Arc::new(Self {
+            requests: options.concurrency.max(1),
+            bytes: options.in_flight_bytes.max(1),
+            longest: AtomicUsize::new(0),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Requests that go through at a time.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// Waits for room for so many requests, answered by so many bytes. What is too much for the gate goes through alone.
+    pub(crate) fn enter(self: &Arc<Self>, requests: usize, bytes: usize) -> Enter {
+        Enter { gate: Arc::clone(self), requests: requests.clamp(1, self.requests), bytes: bytes.min(self.bytes), place: None }
+    }
+
+    /// Bytes that a whole value may be taken to have; `decoded` is what it decodes to, where known.
+    pub(crate) fn estimate(&self, decoded: Option<usize>) -> usize {
+        let decoded = decoded.unwrap_or(self.bytes / self.requests);
+        match self.longest.load(Ordering::Relaxed) {
+            0 => decoded,
+            longest => decoded.min(longest),
+        }
+    }
+
+    /// Takes note of how long a whole value was.
+    pub(crate) fn learn(&self, bytes: usize) {
+        self.longest.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits at a [`Gate`].
+pub(crate) struct Enter {
+    gate: Arc<Gate>,
+    requests: usize,
+    bytes: usize,
+    place: Option<u64>,
+}
+
+impl Future for Enter {
+    type Output = Pass;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Pass> {
+        let gate = Arc::clone(&self.gate);
+        let mut state = gate.state();
+        let place = *self.place.get_or_insert_with(|| {
+            state.last += 1;
+            state.last
+        });
+        let is_next = state.waiting.keys().next().is_none_or(|&first| first >= place);
+        if is_next && state.requests + self.requests <= gate.requests && state.bytes + self.bytes <= gate.bytes {
+            state.requests += self.requests;
+            state.bytes += self.bytes;
+            state.waiting.remove(&place);
+            state.wake();
+            drop(state);
+            self.place = None;
+            return Poll::Ready(Pass { gate, requests: self.requests, bytes: self.bytes });
+        }
+        state.waiting.insert(place, Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Enter {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let mut state = self.gate.state();
+            state.waiting.remove(&place);
+            state.wake();
+        }
+    }
+}
+
+/// Room for a request, and for its answer until that is decoded.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    gate: Arc<Gate>,
+    requests: usize,
+    bytes: usize,
+}
+
+impl Pass {
+    /// Gives the room of the request back, and what the answer does not need: it has so many bytes.
+    pub(crate) fn answered(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.give_back(self.requests, self.bytes - bytes);
+    }
+
+    fn give_back(&mut self, requests: usize, bytes: usize) {
+        self.requests -= requests;
+        self.bytes -= bytes;
+        let mut state = self.gate.state();
+        state.requests -= requests;
+        state.bytes -= bytes;
+        state.wake();
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.give_back(self.requests, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use zarr_codec_api::Registry;
+
+    use super::*;
+
+    fn gate(requests: usize, bytes: usize) -> Arc<Gate> {
+        Gate::new(&Options::new(Registry::new()).with_concurrency(requests).with_in_flight_bytes(bytes))
+    }
+
+    #[test]
+    fn lets_through_what_there_is_room_for() {
+        let gate = gate(2, 100);
+        let enter = |bytes| gate.enter(1, bytes);
+        let mut first = enter(60).now_or_never().unwrap();
+        let second = enter(40).now_or_never().unwrap();
+        let mut third = Box::pin(enter(10));
+        let mut fourth = Box::pin(enter(1));
+        assert!(third.as_mut().now_or_never().is_none());
+        // Behind the third, though there would be bytes for it.
+        assert!(fourth.as_mut().now_or_never().is_none());
+        // The answer is shorter than it was taken to be.
+        first.answered(50);
+        assert!(fourth.as_mut().now_or_never().is_none());
+        let third = third.as_mut().now_or_never().unwrap();
+        assert!(fourth.as_mut().now_or_never().is_none());
+        drop(second);
+        let fourth = fourth.as_mut().now_or_never().unwrap();
+        drop((first, third, fourth));
+        let state = gate.state();
+        assert_eq!((state.requests, state.bytes, state.waiting.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_too_much_goes_alone() {
+        let gate = gate(4, 100);
+        let first = gate.enter(1, 1).now_or_never().unwrap();
+        let mut large = Box::pin(gate.enter(9, 1000));
+        assert!(large.as_mut().now_or_never().is_none());
+        drop(first);
+        let large = large.as_mut().now_or_never().unwrap();
+        assert!(gate.enter(1, 0).now_or_never().is_none());
+        drop(large);
+        assert!(gate.enter(4, 100).now_or_never().is_some());
+    }
+
+    #[test]
+    fn who_goes_away_does_not_block_the_others() {
+        let gate = gate(1, 100);
+        let first = gate.enter(1, 1).now_or_never().unwrap();
+        let mut second = Box::pin(gate.enter(1, 1));
+        let mut third = Box::pin(gate.enter(1, 1));
+        assert!(second.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
+        drop(second);
+        drop(first);
+        assert!(third.as_mut().now_or_never().is_some());
+        assert!(gate.state().waiting.is_empty());
+    }
+
+    #[test]
+    fn whole_values_are_taken_to_be_as_long_as_the_longest() {
+        let gate = gate(4, 100);
+        assert_eq!([gate.estimate(Some(60)), gate.estimate(None)], [60, 25]);
+        gate.learn(10);
+        gate.learn(7);
+        assert_eq!([gate.estimate(Some(60)), gate.estimate(Some(3)), gate.estimate(None)], [10, 3, 10]);
+    }
+}
