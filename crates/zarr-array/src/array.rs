@@ -474,14 +474,10 @@ impl Array {
         self.check_fixed()?;
         let plan = self.internal_plan(selection)?;
         check_len(plan.output_layout()?.span()?.len(), data.len())?;
-        match &self.storage.0 {
-            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Fixed(data), self.empty(), &self.options.pool),
-            // Asked from this thread, which is the one that may be inside of a runtime.
-            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Fixed(bytes::Bytes::copy_from_slice(data)))),
-        }
+        self.write_plan(plan, Data::Fixed(data), || OwnedData::Fixed(bytes::Bytes::copy_from_slice(data)))
     }
 
-    /// As [`Array::write`], of data that the call owns.
+    /// As [`Array::write`], of data that the call owns. Dropping the future ends the write: chunks that nobody has begun stay as they are.
     ///
     /// # Errors
     /// As [`Array::write`].
@@ -491,6 +487,14 @@ impl Array {
         let data = data.into();
         check_len(plan.output_layout()?.span()?.len(), data.len())?;
         self.write_owned(plan, OwnedData::Fixed(data)).await
+    }
+
+    pub(crate) fn write_plan(&self, plan: Plan, data: Data<'_>, owned: impl FnOnce() -> OwnedData) -> Result<(), ArrayError> {
+        match &self.storage.0 {
+            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, data, self.empty(), &self.options.pool),
+            // Asked from this thread, which is the one that may be inside of a runtime.
+            AnyStore::Async(_) => block_on(self.write_owned(plan, owned())),
+        }
     }
 
     pub(crate) async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
@@ -503,10 +507,7 @@ impl Array {
     /// As [`Array::write`].
     pub fn write_variable(&self, selection: &Selection, elements: &VariableData) -> Result<(), ArrayError> {
         let plan = self.variable_plan(selection, elements.len())?;
-        match &self.storage.0 {
-            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, Data::Variable(elements), self.empty(), &self.options.pool),
-            AnyStore::Async(_) => block_on(self.write_owned(plan, OwnedData::Variable(Arc::new(elements.clone())))),
-        }
+        self.write_plan(plan, Data::Variable(elements), || OwnedData::Variable(Arc::new(elements.clone())))
     }
 
     /// As [`Array::write_variable`].
@@ -787,7 +788,7 @@ impl Array {
         Empty { keep: self.options.write_empty_chunks || undefined }
     }
 
-    fn check_fixed(&self) -> Result<(), ArrayError> {
+    pub(crate) fn check_fixed(&self) -> Result<(), ArrayError> {
         match self.item_size() {
             Some(_) => Ok(()),
             None => Err(ArrayError::parameter(format!(

@@ -251,6 +251,14 @@ impl Cut {
         }
     }
 
+    /// Of the axes of [`Cut::full_shape`], which the caller sees.
+    pub(crate) fn kept_axes(&self) -> Vec<bool> {
+        match self {
+            Self::Product(axes) => axes.iter().map(|axis| axis.keep).collect(),
+            Self::Points { .. } => vec![true],
+        }
+    }
+
     pub(crate) fn tiles(&self) -> Vec<AxisTiles> {
         match self {
             Self::Product(axes) => axes.iter().map(|axis| axis.tiles.clone()).collect(),

@@ -40,6 +40,7 @@ mod selection;
 mod shard_index;
 mod sharding;
 mod storage;
+mod strided;
 mod variable;
 mod whole;
 mod write;

@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) coalescing: Coalescing,
     /// Indexes that need not be fetched again.
     pub(crate) indexes: Option<Arc<IndexCache>>,
+    /// Where the data to write lie, over [`Cut::full_shape`]; `None`: in C order without gaps.
+    pub(crate) data_layout: Option<Layout>,
 }
 
 /// A shard, or part of one, whose index is wanted.
@@ -121,7 +123,7 @@ impl Plan {
         if cut.chunk_count().is_none() {
             return Err(ArrayError::selection("the selection touches more chunks than fit the address space"));
         }
-        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing, indexes: None })
+        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing, indexes: None, data_layout: None })
     }
 
     /// Chunks of the grid that are touched.
@@ -133,8 +135,11 @@ impl Plan {
         self.cut.tiles()
     }
 
-    /// Where the elements of the result lie, in C order; elements of variable length count as one byte each.
+    /// Where the elements of the result lie, in C order, or those of the data to write; elements of variable length count as one byte each.
     pub(crate) fn output_layout(&self) -> Result<Layout, ArrayError> {
+        if let Some(layout) = &self.data_layout {
+            return Ok(layout.clone());
+        }
         Ok(Layout::contiguous(&self.cut.full_shape(), self.chunks.item_size().unwrap_or(1))?)
     }
 
@@ -557,8 +562,8 @@ pub(crate) fn place(leaf: &Leaf<'_>, tiles: &[AxisTiles], layout: &Layout) -> Ga
         .zip(&layout.strides)
         .map(|((&index, tiles), &stride)| match tiles {
             AxisTiles::Ranges(ranges) => {
-                // Positions of a result that is in memory.
-                offset += ranges.get(index).map_or(0, |range| range.start) * stride.unsigned_abs();
+                // Positions of what is in memory.
+                offset = offset.wrapping_add_signed(ranges.get(index).map_or(0, |range| range.start as isize) * stride);
                 Step::Stride(stride)
             }
             AxisTiles::Lists(lists) => {

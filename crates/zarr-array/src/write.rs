@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -20,7 +21,7 @@ use crate::pool::{Pool, with_scratch};
 use crate::shard_index::{IndexLocation, entry_number};
 use crate::storage::{Storage, block_on};
 
-/// What to write: elements in C order over the axes of the selection.
+/// What to write: elements over the axes of the selection, as the plan's layout has them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Data<'a> {
     Fixed(&'a [u8]),
@@ -56,10 +57,18 @@ pub(crate) struct Empty {
 
 /// Writes with any store, from this thread's point of view at once. Blocking stores are called from all threads of the pool.
 pub(crate) fn write_blocking(plan: &Plan, storage: &Storage, data: Data<'_>, empty: Empty, pool: &Pool) -> Result<(), ArrayError> {
+    write_until(plan, storage, data, empty, pool, &AtomicBool::new(false))
+}
+
+/// As [`write_blocking`], until somebody else sets `unwanted`: then no more chunks are begun.
+fn write_until(plan: &Plan, storage: &Storage, data: Data<'_>, empty: Empty, pool: &Pool, unwanted: &AtomicBool) -> Result<(), ArrayError> {
     let layout = plan.output_layout()?;
     let tiles = plan.tiles();
     let encoder = Encoder { plan, data, layout: &layout, tiles: &tiles, empty };
     let write = |index: usize| -> Result<(), ArrayError> {
+        if unwanted.load(Ordering::Relaxed) {
+            return Err(ArrayError::parameter("nobody waits for the write any more"));
+        }
         let (chunk, cells) = plan.cut.chunk(index);
         let key = plan.keys.key(&chunk)?;
         let old = if encoder.is_whole(&chunk, &cells) { None } else { block_on(storage.get(&key, ByteRange::All))? };
@@ -82,7 +91,7 @@ pub(crate) fn write_blocking(plan: &Plan, storage: &Storage, data: Data<'_>, emp
 }
 
 /// Writes with any store, for an async caller: encoding runs on the pool, on data that it owns. Each chunk is stored by one atomic call, so that
-/// dropping the future leaves every chunk old or new.
+/// dropping the future leaves every chunk old or new; no more are begun then.
 pub(crate) async fn write_async(
     plan: Arc<Plan>,
     storage: Storage,
@@ -93,7 +102,8 @@ pub(crate) async fn write_async(
 ) -> Result<(), ArrayError> {
     if matches!(storage.0, AnyStore::Blocking(_)) {
         let of_pool = pool.clone();
-        let done = pool.compute(move || write_blocking(&plan, &storage, data.as_data(), empty, &of_pool));
+        let write = move |unwanted: &AtomicBool| write_until(&plan, &storage, data.as_data(), empty, &of_pool, unwanted);
+        let done = pool.compute_while_wanted(write);
         return done.await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
     }
     let (layout, tiles) = (Arc::new(plan.output_layout()?), Arc::new(plan.tiles()));

@@ -16,7 +16,7 @@ use crate::plan::{ChunkNode, Plan};
 use crate::read::{Job, PIECE, read_blocking};
 use crate::selection::{Positions, Resolved};
 use crate::storage::block_on;
-use crate::write::{Data, OwnedData, write_blocking};
+use crate::write::{Data, OwnedData};
 use crate::{Array, ArrayError, ReadSet, Selection};
 
 mod batch;
@@ -362,13 +362,6 @@ impl Array {
             return Err(ArrayError::parameter(format!("the selection has {len} bytes, and the buffer {}", source.len())));
         }
         selection.resolve(self.shape(), self.chunk_grid())
-    }
-
-    fn write_plan(&self, plan: Plan, data: Data<'_>, owned: impl FnOnce() -> OwnedData) -> Result<(), ArrayError> {
-        match &self.storage.0 {
-            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, data, self.empty(), &self.options().pool),
-            AnyStore::Async(_) => block_on(self.write_owned(plan, owned())),
-        }
     }
 
     /// Cuts a selection along its first axis, at the borders of chunks, into pieces of about `bytes` bytes: each is one run of the data.

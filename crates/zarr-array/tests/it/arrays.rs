@@ -1,13 +1,15 @@
 //! What an array and a group do beyond reading and writing: requests, resizing, hierarchies, types, failures.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::common::{Random, codecs, memory, options, positions, runtime, selection};
+use futures::FutureExt as _;
 use half::f16;
-use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Selection, StoredMetadata, Version};
+use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Pool, Selection, StoredMetadata, Version};
+use zarr_buffer_api::Layout;
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
 use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
-use zarr_store_api::{AnyStore, ByteRange, StoreErrorKind, StoreKey, WritableStore};
+use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore};
 
 fn fill(value: i32) -> FillValue {
     FillValue::from_bytes(value.to_ne_bytes().to_vec(), &DataType::Int32).unwrap()
@@ -517,6 +519,132 @@ fn a_failing_writer_leaves_every_chunk_old_or_new() {
                 assert_eq!(now, [2; 64]);
             }
         }
+    }
+}
+
+#[test]
+fn data_are_written_from_where_they_lie() {
+    let mut random = Random(29);
+    let data: Vec<i32> = (0..4000).map(|_| random.below(1 << 31) as i32).collect();
+    let bytes: Vec<u8> = data.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    for (name, builder) in crate::common::layouts() {
+        let [found, expected] = [(); 2].map(|()| builder.create(memory(), "/", &options()).unwrap());
+        for turn in 0..20 {
+            let wanted = selection(&mut random, found.shape(), true);
+            let shape: Vec<usize> = found.selection_shape(&wanted).unwrap().iter().map(|&len| len as usize).collect();
+            // Axes in any order, forwards, backwards, with gaps, and one element for all.
+            let mut strides = vec![0isize; shape.len()];
+            let (mut next, mut offset) = (4, 0usize);
+            let first = random.below(shape.len().max(1) as u64) as usize;
+            for axis in (0..shape.len()).map(|at| (at + first) % shape.len()) {
+                let step: isize = [0, next, next, -next, 2 * next][random.below(5) as usize];
+                if step.unsigned_abs() * shape[axis] + offset > bytes.len() / 2 {
+                    continue;
+                }
+                strides[axis] = step;
+                next = if step == 0 { next } else { step.abs() * shape[axis].max(1) as isize };
+                offset += if step < 0 { step.unsigned_abs() * shape[axis].saturating_sub(1) } else { 0 };
+            }
+            let layout = Layout { offset, shape: shape.clone(), strides, item_size: 4 };
+            if layout.check_within(bytes.len()).is_err() {
+                continue;
+            }
+            let mut elements = Vec::new();
+            for flat in 0..shape.iter().product() {
+                let (mut at, mut rest) = (offset as isize, flat);
+                for (&len, &stride) in shape.iter().zip(&layout.strides).rev() {
+                    at += (rest % len) as isize * stride;
+                    rest /= len;
+                }
+                elements.push(data[at as usize / 4]);
+            }
+            expected.write_elements(&wanted, &elements).unwrap();
+            if turn % 2 == 0 {
+                found.write_strided(&wanted, &bytes, &layout).unwrap();
+            } else {
+                pollster::block_on(found.write_strided_async(&wanted, bytes.clone(), &layout)).unwrap();
+            }
+            assert_eq!(found.read(&Selection::all()).unwrap(), expected.read(&Selection::all()).unwrap(), "{name}: {wanted:?}, {layout:?}");
+        }
+        let whole = |layout: Layout| found.write_strided(&Selection::all(), &bytes, &layout).unwrap_err();
+        let right = Layout { offset: 0, shape: vec![13, 9, 7], strides: vec![0; 3], item_size: 4 };
+        assert!(matches!(whole(Layout { item_size: 2, ..right.clone() }), ArrayError::Parameter(_)));
+        assert!(matches!(whole(Layout { shape: vec![13, 9, 1], ..right.clone() }), ArrayError::Parameter(_)));
+        assert!(matches!(whole(Layout { strides: vec![0, 0, -4], ..right.clone() }), ArrayError::Buffer(_)));
+        assert!(matches!(whole(Layout { strides: vec![4000, 0, 0], ..right }), ArrayError::Buffer(_)));
+    }
+}
+
+#[test]
+fn dropping_an_async_write_begins_no_more_chunks() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let options = options().with_pool(Pool::new(Arc::clone(&pool)));
+    let inner = Arc::new(MemoryStore::new());
+    let (begun, gate) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    let (begun, gate) = ((Mutex::new(begun.0), begun.1), (gate.0, Mutex::new(gate.1)));
+    let tell = move || {
+        begun.0.lock().unwrap().send(()).unwrap();
+        let _ = gate.1.lock().unwrap().recv();
+    };
+    let store = AnyStore::blocking(Gated { store: Arc::clone(&inner), tell: Box::new(tell) });
+    ArrayBuilder::new([40], DataType::Int32).chunks([1]).create(AnyStore::blocking(inner), "/", &options).unwrap();
+    let array = Array::open(store, "/", &options).unwrap();
+    let all = Selection::all();
+    let mut write = Box::pin(array.write_elements_async(&all, &[7i32; 40]));
+    assert!((&mut write).now_or_never().is_none());
+    begun.1.recv().unwrap();
+    drop(write);
+    drop(gate.0);
+    // The one thread comes to this when it is done with the write.
+    pool.install(|| ());
+    let now: Vec<i32> = array.read_elements(&all).unwrap();
+    assert_eq!(now.iter().filter(|&&value| value == 7).count(), 1, "{now:?}");
+}
+
+/// A store that tells of each value before it is stored.
+struct Gated {
+    store: Arc<MemoryStore>,
+    tell: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Gated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gated")
+    }
+}
+
+impl ReadableStore for Gated {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.store.get(key, range)
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.store.size(key)
+    }
+}
+
+impl WritableStore for Gated {
+    fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
+        (self.tell)();
+        self.store.set(key, value)
+    }
+
+    fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.store.erase(key)
+    }
+
+    fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        self.store.erase_prefix(prefix)
+    }
+}
+
+impl Store for Gated {
+    fn name(&self) -> String {
+        "gated".into()
+    }
+
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        Some(self)
     }
 }
 
