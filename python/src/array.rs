@@ -1,26 +1,31 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-use zarr::{DataType, Elements, Policy, Selection, Version};
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use zarr::{DataType, Policy, Selection, Version};
 use zarr_buffer_api::{Buffer, Device as _, DeviceId};
-use zarr_store_api::AnyStore;
 
 use crate::cuda::{self, Gpu};
 use crate::each::ReadEach;
-use crate::error::{Outcome, exchange, parameter, unsupported};
+use crate::error::{Failure, Outcome, parameter};
 use crate::node::Origin;
+use crate::read::{byte_len, destination, handle, is_long, place, read_to_host, to_numpy};
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
-use crate::wait::wait;
-use crate::{capsule, data_type, device, node};
+use crate::vindex::VIndex;
+use crate::write::Data;
+use crate::{create, data_type, device, node};
 
-/// An array in a store. Indexing with integers, slices and `...` gives NumPy arrays; `read` gives tensors, on any device.
+/// An array in a store. Indexing with integers, slices and `...` gives NumPy arrays; `read` gives tensors, on any device. One that was opened by `mode="r+"` or created is
+/// written by assignment, `write` and `append`.
 #[pyclass(frozen, weakref, module = "zarrgpu")]
 pub(crate) struct Array {
-    inner: zarr::Array,
+    /// As it was opened, or last changed from here.
+    inner: RwLock<Arc<zarr::Array>>,
     origin: Arc<Origin>,
+    /// Held while shape or attributes change.
+    changing: Mutex<()>,
     /// The same array with the codecs of devices, by device and policy.
     bound: Mutex<HashMap<(DeviceId, Wish), zarr::Array>>,
 }
@@ -42,43 +47,31 @@ pub(crate) fn format_number(version: Version) -> u8 {
 
 impl Array {
     pub(crate) fn new(inner: zarr::Array, origin: Arc<Origin>) -> Self {
-        Self { inner, origin, bound: Mutex::default() }
+        Self { inner: RwLock::new(Arc::new(inner)), origin, changing: Mutex::default(), bound: Mutex::default() }
+    }
+
+    pub(crate) fn array(&self) -> Arc<zarr::Array> {
+        Arc::clone(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The array with the codecs of a GPU.
     fn on(&self, gpu: &Gpu, wish: Wish) -> Outcome<zarr::Array> {
         let id = gpu.device.id();
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.array();
         if let Some(array) = bound.get(&(id, wish)) {
             return Ok(array.clone());
         }
-        let mut options = self.inner.options().clone();
+        let mut options = own.options().clone();
         options.registry = gpu.options.registry.clone();
         options.policy = match wish {
             Wish::Prefer => Policy::Prefer(id),
             Wish::Require => Policy::Require(id),
             Wish::Host => Policy::Host,
         };
-        let array = self.inner.with_options(&options)?;
+        let array = own.with_options(&options)?;
         bound.insert((id, wish), array.clone());
         Ok(array)
-    }
-
-    /// Bytes of a selection.
-    fn byte_len(&self, shape: &[u64]) -> Outcome<usize> {
-        let Some(item_size) = self.inner.item_size() else {
-            let name = self.inner.data_type();
-            return Err(unsupported(format!("elements of variable length ({name}) make no tensor: index the array, which gives objects")));
-        };
-        let elements = shape.iter().try_fold(1usize, |product, &len| product.checked_mul(usize::try_from(len).ok()?));
-        let len = elements.and_then(|elements| elements.checked_mul(item_size));
-        len.ok_or_else(|| parameter(format!("{shape:?} elements of {item_size} bytes do not fit the address space")))
-    }
-
-    fn read_into(&self, selection: &Selection, buffer: &Buffer) -> Outcome<()> {
-        buffer.wait()?;
-        self.inner.read_into(selection, &mut buffer.host_write()?)?;
-        Ok(())
     }
 
     fn read_to_gpu(&self, selection: &Selection, out: Option<&Buffer>, gpu: &Gpu, wish: Wish) -> Outcome<Buffer> {
@@ -90,80 +83,56 @@ impl Array {
         Ok(pending.wait()?.buffer)
     }
 
-    /// The memory of `out=`, where it is, and whether it fits.
-    fn destination(&self, out: &Bound<'_, PyAny>, shape: &[u64], wanted: DeviceId, stream: Option<u64>) -> Outcome<Buffer> {
-        let misfit =
-            |what: &str, found: String, expected: String| parameter(format!("out= has {what} {found}, and the selection {expected}"));
-        let numbers = |shape: &[u64]| format!("{shape:?}");
-        let own = self.inner.data_type();
-        if let Ok(tensor) = out.cast::<Tensor>() {
-            let tensor = tensor.get();
-            if tensor.zarr_type() != own {
-                return Err(misfit("data type", tensor.zarr_type().to_string(), own.to_string()));
-            }
-            if tensor.sizes() != shape {
-                return Err(misfit("shape", numbers(tensor.sizes()), numbers(shape)));
-            }
-            return Ok(tensor.buffer().clone());
+    /// Writes a value of Python's, over `shape` where that is not the selection's own.
+    pub(crate) fn put(
+        &self,
+        selection: &Selection,
+        shape: Option<Bound<'_, PyTuple>>,
+        value: &Bound<'_, PyAny>,
+        stream: Option<(u64, Py<PyAny>)>,
+    ) -> Outcome<()> {
+        self.origin.check_writable()?;
+        let (py, array) = (value.py(), self.array());
+        let shape = shape.map_or_else(|| Ok(PyTuple::new(py, array.selection_shape(selection)?)?), Outcome::Ok)?;
+        let mut data = Data::of(value, array.data_type(), Some(&shape), stream)?;
+        if matches!(selection, Selection::Points(_)) {
+            data = data.flat(py)?;
         }
-        let taken = capsule::take(out, stream)?;
-        let found: Vec<u64> = taken.region.layout.shape.iter().map(|&len| len as u64).collect();
-        let same = zarr_buffer_dlpack::ElementType::of(own)? == zarr_buffer_dlpack::ElementType::of(&taken.data_type)?;
-        if !same {
-            return Err(misfit("data type", taken.data_type.to_string(), own.to_string()));
-        }
-        if found != shape {
-            return Err(misfit("shape", numbers(&found), numbers(shape)));
-        }
-        if !taken.region.layout.is_contiguous() {
-            return Err(parameter("out= is not in C order without gaps"));
-        }
-        if taken.region.buffer.device() != wanted {
-            return Err(exchange(format!("out= said {wanted}, and gave memory of {}", taken.region.buffer.device())));
-        }
-        Ok(taken.region.buffer)
+        py.detach(|| {
+            let written = self.write_data(&array, selection, data);
+            self.renew()?;
+            written
+        })
     }
 
-    /// Reads to new memory of the host.
-    fn read_to_host(&self, py: Python<'_>, selection: &Selection) -> Outcome<Tensor> {
-        let read = if self.is_long(selection) {
-            wait(py, self.inner.read_to_host_async(selection))?
-        } else {
-            py.detach(|| self.inner.read_to_host(selection))
+    /// Forgets what was kept of shards: the arrays for the host and for devices do not know of each other's writes.
+    fn renew(&self) -> Outcome<()> {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.array();
+        if own.options().index_cache > 0 {
+            *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(own.with_options(own.options())?);
+            bound.clear();
+        }
+        Ok(())
+    }
+
+    fn write_data(&self, array: &zarr::Array, selection: &Selection, data: Data) -> Outcome<()> {
+        let of_gpu = match &data {
+            Data::Gpu(_, _, gpu) => Some(self.on(gpu, Wish::Prefer)?),
+            _ => None,
         };
-        Ok(Tensor::of(read?, None))
+        data.write(of_gpu.as_ref().unwrap_or(array), selection, is_long(array, selection))
     }
 
-    /// Whether a read may take so long that somebody wants to end it.
-    fn is_long(&self, selection: &Selection) -> bool {
-        /// Decoded bytes: fewer take no longer than to be noticed.
-        const LONG: u64 = 16 << 20;
-        let elements = self.inner.decoded_elements(selection).unwrap_or(0);
-        matches!(self.inner.store(), AnyStore::Async(_)) || elements.saturating_mul(self.inner.item_size().unwrap_or(64) as u64) >= LONG
-    }
-
-    /// Elements of variable length, as objects.
-    fn objects<'py>(&self, py: Python<'py>, selection: &Selection) -> Outcome<Bound<'py, PyAny>> {
-        let data =
-            if self.is_long(selection) { wait(py, self.inner.read_async(selection))? } else { py.detach(|| self.inner.read(selection)) }?;
-        let Elements::Variable(elements) = &data.elements else { return Err(unsupported("elements of fixed size as objects")) };
-        let text = matches!(self.inner.data_type(), DataType::String);
-        let list = PyList::empty(py);
-        for element in elements.iter() {
-            if text {
-                list.append(PyString::from_bytes(py, element)?)?;
-            } else {
-                list.append(PyBytes::new(py, element))?;
-            }
-        }
-        Ok(py.import("zarrgpu._numpy")?.call_method1("objects", (list, PyTuple::new(py, &data.shape)?))?)
-    }
-
-    fn to_numpy<'py>(&self, py: Python<'py>, selection: &Selection) -> Outcome<Bound<'py, PyAny>> {
-        if self.inner.item_size().is_none() {
-            return self.objects(py, selection);
-        }
-        Tensor::to_numpy(&Bound::new(py, self.read_to_host(py, selection)?)?, None, None)
+    /// Changes shape or attributes of the array as it is stored now. For who has let go of Python's lock.
+    fn change<T>(&self, change: impl FnOnce(&mut zarr::Array) -> Outcome<T>) -> Outcome<T> {
+        let own = self.array();
+        let mut array = zarr::Array::open(own.store().clone(), &own.path().to_string(), own.options())?;
+        let result = change(&mut array);
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(array);
+        bound.clear();
+        result
     }
 }
 
@@ -172,78 +141,86 @@ impl Array {
     /// The path in the store.
     #[getter]
     fn path(&self) -> String {
-        self.inner.path().to_string()
+        self.array().path().to_string()
     }
 
     /// Elements along each axis, slowest first.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.inner.shape())
+        PyTuple::new(py, self.array().shape())
     }
 
     /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
-        self.inner.shape().len()
+        self.array().shape().len()
     }
 
     /// Number of elements.
     #[getter]
     fn size(&self) -> u64 {
-        self.inner.shape().iter().product()
+        self.array().shape().iter().product()
     }
 
     /// NumPy's dtype of the elements; `object` for those of variable length.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        data_type::dtype(py, self.inner.data_type())
+        data_type::dtype(py, self.array().data_type())
     }
 
     /// Zarr's data type, as in metadata.
     #[getter]
     fn data_type(&self) -> String {
-        self.inner.data_type().to_string()
+        self.array().data_type().to_string()
     }
 
     /// Elements of a chunk along each axis, the unit of decoding: of inner chunks where there are shards.
     #[getter]
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.inner.inner_chunk_shape())
+        PyTuple::new(py, self.array().inner_chunk_shape())
     }
 
     /// Elements of a shard along each axis; `None` where there are none.
     #[getter]
     fn shards<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        if self.inner.shard_levels().is_empty() {
+        let array = self.array();
+        if array.shard_levels().is_empty() {
             return Ok(None);
         }
-        let first = vec![0; self.inner.shape().len()];
-        PyTuple::new(py, self.inner.chunk_grid().chunk_shape(&first)).map(Some)
+        let first = vec![0; array.shape().len()];
+        PyTuple::new(py, array.chunk_grid().chunk_shape(&first)).map(Some)
     }
 
-    /// The attributes.
+    /// Whether the array was opened to read, and not to write.
     #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        node::attributes(py, self.inner.attributes())
+    fn read_only(&self) -> bool {
+        !self.origin.is_writable()
+    }
+
+    /// The attributes, a mapping. What is set in it is stored.
+    #[getter]
+    fn attributes(this: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        node::live_attributes(this.into_any())
     }
 
     /// As `attributes`.
     #[getter]
-    fn attrs<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        self.attributes(py)
+    fn attrs(this: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        node::live_attributes(this.into_any())
     }
 
     /// The names of the axes, where they have any.
     #[getter]
     fn dimension_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.inner.dimension_names().map(|names| PyTuple::new(py, names)).transpose()
+        self.array().dimension_names().map(|names| PyTuple::new(py, names)).transpose()
     }
 
     /// What absent elements are.
     #[getter]
     fn fill_value<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        let bytes = self.inner.fill_value().as_bytes();
-        Ok(match self.inner.data_type() {
+        let array = self.array();
+        let bytes = array.fill_value().as_bytes();
+        Ok(match array.data_type() {
             DataType::String => PyString::from_bytes(py, bytes)?.into_any(),
             DataType::Bytes => PyBytes::new(py, bytes).into_any(),
             fixed => py.import("zarrgpu._numpy")?.call_method1("element", (PyBytes::new(py, bytes), data_type::dtype(py, fixed)?))?,
@@ -253,7 +230,7 @@ impl Array {
     /// The version of the format: 2 or 3.
     #[getter]
     fn zarr_format(&self) -> u8 {
-        format_number(self.inner.version())
+        format_number(self.array().version())
     }
 
     /// Which implementation decodes what, and where bytes cross to the device. For a GPU as for `read`.
@@ -262,7 +239,7 @@ impl Array {
         let id = device::parse(device)?;
         let wish = wish(policy)?;
         if id == DeviceId::CPU {
-            return Ok(self.inner.explain());
+            return Ok(self.array().explain());
         }
         py.detach(|| Ok(self.on(&cuda::gpu(id.ordinal)?, wish)?.explain()))
     }
@@ -287,19 +264,24 @@ impl Array {
         policy: &str,
         ipc: bool,
     ) -> Outcome<Tensor> {
-        let selection = selection::parse(selection, self.inner.shape().len(), Kind::Product)?;
-        let shape = self.inner.selection_shape(&selection)?;
-        let len = self.byte_len(&shape)?;
+        let array = self.array();
+        let selection = selection::parse(selection, array.shape().len(), Kind::Product)?;
+        let shape = array.selection_shape(&selection)?;
+        let len = byte_len(&array, &shape)?;
         let wish = wish(policy)?;
         let id = place(device, out)?;
-        let own = self.inner.data_type().clone();
+        let own = array.data_type().clone();
         if id == DeviceId::CPU {
             if stream.is_some() || ipc {
                 return Err(parameter("stream= and ipc= are for reads to a GPU"));
             }
-            let Some(out) = out else { return self.read_to_host(py, &selection) };
-            let buffer = self.destination(out, &shape, id, None)?;
-            py.detach(|| self.read_into(&selection, &buffer))?;
+            let Some(out) = out else { return read_to_host(py, &array, &selection) };
+            let buffer = destination(&own, out, &shape, id, None)?;
+            py.detach(|| -> Outcome<()> {
+                buffer.wait()?;
+                array.read_into(&selection, &mut buffer.host_write()?)?;
+                Ok(())
+            })?;
             return Ok(Tensor::new(buffer, shape, own, None));
         }
         let mut gpu = py.detach(|| cuda::gpu(id.ordinal))?;
@@ -307,7 +289,7 @@ impl Array {
             gpu = gpu.on_stream(handle(stream)?, stream.clone().unbind())?;
         }
         let unknown_to_owner = out.is_some() && stream.is_none();
-        let out = out.map(|out| self.destination(out, &shape, id, Some(gpu.queue.stream().addr() as u64))).transpose()?;
+        let out = out.map(|out| destination(&own, out, &shape, id, Some(gpu.queue.stream().addr() as u64))).transpose()?;
         let buffer = py.detach(|| -> Outcome<Buffer> {
             let out = match out {
                 None if ipc => Some(gpu.device.allocate_exportable(len)?),
@@ -341,14 +323,15 @@ impl Array {
         ahead: Option<usize>,
         ahead_bytes: Option<usize>,
     ) -> Outcome<ReadEach> {
-        self.byte_len(&[])?;
+        let array = self.array();
+        byte_len(&array, &[])?;
         let wish = wish(policy)?;
         let id = place(device, None)?;
         if id == DeviceId::CPU {
             if stream.is_some() {
                 return Err(parameter("stream= is for reads to a GPU"));
             }
-            return ReadEach::new(&self.inner, selections, None, ahead, ahead_bytes);
+            return ReadEach::new(&array, selections, None, ahead, ahead_bytes);
         }
         let mut gpu = py.detach(|| cuda::gpu(id.ordinal))?;
         if let Some(stream) = stream {
@@ -359,10 +342,89 @@ impl Array {
 
     /// The elements at integers, slices and `...`, as a NumPy array, or as a scalar where NumPy gives one: each axis has an integer, and there is no `...`.
     fn __getitem__<'py>(&self, py: Python<'py>, index: &Bound<'py, PyAny>) -> Outcome<Bound<'py, PyAny>> {
-        let selection = selection::parse(Some(index), self.inner.shape().len(), Kind::Basic)?;
-        let array = self.to_numpy(py, &selection)?;
-        let scalar = self.inner.selection_shape(&selection)?.is_empty() && !selection::has_ellipsis(index);
-        Ok(if scalar { array.get_item(PyTuple::empty(py))? } else { array })
+        let array = self.array();
+        let selection = selection::parse(Some(index), array.shape().len(), Kind::Basic)?;
+        let found = to_numpy(py, &array, &selection)?;
+        let scalar = array.selection_shape(&selection)?.is_empty() && !selection::has_ellipsis(index);
+        Ok(if scalar { found.get_item(PyTuple::empty(py))? } else { found })
+    }
+
+    /// Writes to integers, slices and `...`, as `write` does.
+    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Outcome<()> {
+        self.put(&selection::parse(Some(index), self.array().shape().len(), Kind::Basic)?, None, value, None)
+    }
+
+    /// Writes a selection, as `read` takes it: `None` is the whole array. Chunks that it covers in part are read first, and each chunk (shard, where there are shards) is
+    /// stored whole, or not at all.
+    ///
+    /// `data` on the host: whatever NumPy makes an array of, broadcast to the selection. Elements are cast where NumPy's rule `same_kind` allows it; integers and texts
+    /// that do not fit are refused. `data` on a GPU: a tensor, or any object with `__dlpack__`, of just the data type and shape; the device encodes what its codecs can. Nobody
+    /// may write the memory meanwhile. `stream`: for data on a GPU, the CUDA stream to work on, as for `read`; in any case the memory is read after what its owner has
+    /// enqueued so far, and all is stored when the call returns.
+    #[pyo3(signature = (selection, data, *, stream=None))]
+    fn write(&self, selection: Option<&Bound<'_, PyAny>>, data: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
+        let selection = selection::parse(selection, self.array().shape().len(), Kind::Product)?;
+        let stream = stream.map(|stream| Ok::<_, Failure>((handle(stream)?, stream.clone().unbind()))).transpose()?;
+        self.put(&selection, None, data, stream)
+    }
+
+    /// Makes the array, as it is stored now, longer along `axis` and writes `data` there, which may be what `write` takes. Its other axes are as long as the array's. Gives the
+    /// new shape. Where that fails or is interrupted, the array is as long as before.
+    #[pyo3(signature = (data, axis=0))]
+    fn append<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>, axis: isize) -> Outcome<Bound<'py, PyTuple>> {
+        self.origin.check_writable()?;
+        let data = Data::of(data, self.array().data_type(), None, None)?;
+        let shape = py.detach(|| -> Outcome<Vec<u64>> {
+            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let (before, added, grown) = self.change(|array| {
+                let before = array.shape().to_vec();
+                let (added, grown) = grown(&before, &data.shape(), axis)?;
+                array.resize(&grown)?;
+                Ok((before, added, grown))
+            })?;
+            let written = self.write_data(&self.array(), &added, data);
+            self.renew()?;
+            if written.is_err() {
+                // Whoever tries again appends to what was there.
+                self.change(|array| {
+                    if array.shape() == grown {
+                        array.resize(&before)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            written.map(|()| grown)
+        })?;
+        Ok(PyTuple::new(py, shape)?)
+    }
+
+    /// Changes the shape. Chunks that no longer hold any element are removed, and what others hold outside becomes the fill value.
+    fn resize(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> Outcome<()> {
+        self.origin.check_writable()?;
+        let shape = create::lengths(shape, "shape")?;
+        py.detach(|| {
+            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            self.change(|array| Ok(array.resize(&shape)?))
+        })
+    }
+
+    /// Single points, to read and to write: `array.vindex[[1, 2], [3, 4]]`.
+    #[getter]
+    fn vindex(this: Py<Self>) -> VIndex {
+        VIndex(this)
+    }
+
+    fn _attributes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        node::attributes(py, self.array().attributes())
+    }
+
+    fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
+        self.origin.check_writable()?;
+        let set = node::object(set)?;
+        py.detach(|| {
+            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            self.change(|array| Ok(array.set_attributes(node::changed(array.attributes(), set, &remove))?))
+        })
     }
 
     /// All elements, for NumPy.
@@ -371,7 +433,7 @@ impl Array {
         if copy == Some(false) {
             return Err(parameter("reading an array makes a copy of it"));
         }
-        let array = self.to_numpy(py, &Selection::all())?;
+        let array = to_numpy(py, &self.array(), &Selection::all())?;
         Ok(match dtype {
             Some(dtype) => array.call_method1("astype", (dtype,))?,
             None => array,
@@ -379,7 +441,7 @@ impl Array {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        match self.inner.shape().first() {
+        match self.array().shape().first() {
             Some(&len) => Ok(usize::try_from(len)?),
             None => Err(pyo3::exceptions::PyTypeError::new_err("an array without axes has no length")),
         }
@@ -390,9 +452,25 @@ impl Array {
     }
 
     fn __repr__(&self) -> String {
-        let array = &self.inner;
+        let array = self.array();
         format!("<zarrgpu.Array {} {} {:?} in {}>", array.path(), array.data_type(), array.shape(), array.store().name())
     }
+}
+
+/// What `data` appends along an axis: where, and the shape then.
+fn grown(shape: &[u64], data: &[u64], axis: isize) -> Outcome<(Selection, Vec<u64>)> {
+    let along = if axis < 0 { axis.checked_add_unsigned(shape.len()) } else { Some(axis) };
+    let along = along.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < shape.len());
+    let along = along.ok_or_else(|| parameter(format!("axis={axis} of an array of {} axes", shape.len())))?;
+    let fits = data.len() == shape.len() && (0..shape.len()).all(|axis| axis == along || data[axis] == shape[axis]);
+    if !fits {
+        return Err(parameter(format!("data of shape {data:?} cannot be appended to an array of shape {shape:?} along axis {along}")));
+    }
+    let mut grown = shape.to_vec();
+    let too_long = || parameter(format!("axis {along} would be too long"));
+    grown[along] = shape[along].checked_add(data[along]).ok_or_else(too_long)?;
+    let ranges = grown.iter().enumerate().map(|(axis, &len)| if axis == along { shape[axis]..len } else { 0..len });
+    Ok((Selection::ranges(ranges), grown))
 }
 
 fn wish(policy: &str) -> Outcome<Wish> {
@@ -402,37 +480,4 @@ fn wish(policy: &str) -> Outcome<Wish> {
         "host" => Ok(Wish::Host),
         _ => Err(parameter(format!("no policy is called {policy:?}: \"prefer\", \"require\" and \"host\" are"))),
     }
-}
-
-/// Where to read to: as named, or where `out=` is, or to the host.
-fn place(named: Option<&str>, out: Option<&Bound<'_, PyAny>>) -> Outcome<DeviceId> {
-    let named = named.map(device::parse).transpose()?;
-    let Some(out) = out else { return Ok(named.unwrap_or(DeviceId::CPU)) };
-    let (device_type, device_id) = capsule::device_of(out)?;
-    let raw = zarr_buffer_dlpack::abi::DLDevice { device_type, device_id };
-    let found = zarr_buffer_dlpack::device_from_raw(raw)?;
-    match named {
-        Some(named) if named != found => Err(parameter(format!("out= is on {found}, and device= says {named}"))),
-        _ if found != DeviceId::CPU && found.kind != zarr_buffer_api::DeviceKind::Cuda => {
-            Err(unsupported(format!("out= is on {found}; \"cpu\" and \"cuda:N\" are read to")))
-        }
-        _ => Ok(found),
-    }
-}
-
-/// The handle of a CUDA stream: a number, or an object that has one.
-fn handle(stream: &Bound<'_, PyAny>) -> Outcome<u64> {
-    if let Ok(handle) = stream.extract::<u64>() {
-        return Ok(handle);
-    }
-    if stream.hasattr("__cuda_stream__")? {
-        let (_, handle): (u64, u64) = stream.call_method0("__cuda_stream__")?.extract()?;
-        return Ok(handle);
-    }
-    for name in ["cuda_stream", "ptr"] {
-        if stream.hasattr(name)? {
-            return Ok(stream.getattr(name)?.extract()?);
-        }
-    }
-    Err(parameter("stream= takes a CUDA stream: a number, or an object with __cuda_stream__, cuda_stream or ptr"))
 }

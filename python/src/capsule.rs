@@ -47,13 +47,13 @@ unsafe extern "C" fn destroy<T: ManagedTensor>(capsule: *mut ffi::PyObject) {
 /// Where an object says that its memory is: DLPack's kind and number.
 pub(crate) fn device_of(object: &Bound<'_, PyAny>) -> Outcome<(i32, i32)> {
     if !object.hasattr("__dlpack_device__")? {
-        return Err(PyTypeError::new_err("out= takes an object with __dlpack__ and __dlpack_device__").into());
+        return Err(PyTypeError::new_err("an object with __dlpack__ and __dlpack_device__ is needed").into());
     }
     Ok(object.call_method0("__dlpack_device__")?.extract()?)
 }
 
-/// Takes the memory of an object that speaks DLPack, to write it. `stream` will write it.
-pub(crate) fn take(object: &Bound<'_, PyAny>, stream: Option<u64>) -> Outcome<Imported> {
+/// Takes the memory of an object that speaks DLPack. `stream` will use it.
+pub(crate) fn take(object: &Bound<'_, PyAny>, access: Access, stream: Option<u64>) -> Outcome<Imported> {
     let py = object.py();
     let arguments = PyDict::new(py);
     if let Some(stream) = stream {
@@ -67,9 +67,9 @@ pub(crate) fn take(object: &Bound<'_, PyAny>, stream: Option<u64>) -> Outcome<Im
         answer => answer?,
     };
     match unwrap::<DLManagedTensorVersioned>(&capsule)? {
-        Some(managed) => import(managed),
+        Some(managed) => import(managed, access),
         None => match unwrap::<DLManagedTensor>(&capsule)? {
-            Some(managed) => import(managed),
+            Some(managed) => import(managed, access),
             None => Err(exchange(format!("__dlpack__ gave {}, and no fresh DLPack capsule", capsule.repr()?))),
         },
     }
@@ -92,7 +92,8 @@ fn unwrap<T: ManagedTensor>(capsule: &Bound<'_, PyAny>) -> Outcome<Option<Manage
     Ok(Some(unsafe { Managed::from_raw(raw.cast()) }?))
 }
 
-fn import<T: ManagedTensor>(managed: Managed<T>) -> Outcome<Imported> {
-    // SAFETY: the producer's promise of memory that is there. That nobody else uses it while it is written is what `read(out=...)` demands.
-    Ok(unsafe { managed.import(Access::ReadWrite) }?)
+fn import<T: ManagedTensor>(managed: Managed<T>, access: Access) -> Outcome<Imported> {
+    // SAFETY: the producer's promise of memory that is there. That nobody else uses it while it is written is what `read(out=...)` demands; that nobody
+    // writes it while it is read, what `write` does.
+    Ok(unsafe { managed.import(access) }?)
 }

@@ -1,8 +1,9 @@
-//! NumPy's names of Zarr's data types.
+//! NumPy's names of Zarr's data types, and back.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use zarr::DataType;
+use zarr::meta::Json;
 
 use crate::error::{Outcome, unsupported};
 
@@ -100,4 +101,16 @@ pub(crate) fn dtype<'py>(py: Python<'py>, data_type: &DataType) -> Outcome<Bound
 /// A type of NumPy's own with as many bytes: what an array of the data type is before it is viewed as its dtype.
 pub(crate) fn plain_type_string(data_type: &DataType) -> String {
     type_string(data_type).unwrap_or_else(|| format!("|V{}", data_type.fixed_size().unwrap_or(0)))
+}
+
+/// The data type that `dtype=` means: Zarr's name of it, or what NumPy, torch or ml_dtypes have.
+pub(crate) fn parse(dtype: &Bound<'_, PyAny>) -> Outcome<DataType> {
+    if let Ok(name) = dtype.cast::<PyString>()
+        && let Ok(data_type) = DataType::parse(&Json::from(name.to_cow()?.as_ref()))
+    {
+        return Ok(data_type);
+    }
+    let text: String = dtype.py().import("zarrgpu._numpy")?.call_method1("data_type", (dtype,))?.extract()?;
+    let parsed = Json::parse(text.as_bytes()).and_then(|json| DataType::parse(&json));
+    parsed.map_err(|error| unsupported(format!("no data type for {dtype}: {error}")))
 }

@@ -1,27 +1,48 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use zarr::{ArrayError, Node};
 
 use crate::array::Array;
-use crate::error::Outcome;
+use crate::create::{Codecs, Description, object_or_empty, wrong};
+use crate::error::{Outcome, parameter};
 use crate::node::{self, Origin};
 
-/// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group.
+/// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group. Below one that was opened by `mode="r+"` or created, others are created and
+/// removed (`del group["a/b"]`).
+///
+/// A group with consolidated metadata goes by these: what is created, changed or removed below it is in them after the next `consolidate`.
 #[pyclass(frozen, weakref, module = "zarrgpu")]
 pub(crate) struct Group {
-    inner: zarr::Group,
+    /// As it was opened, or last changed from here.
+    inner: RwLock<Arc<zarr::Group>>,
     origin: Arc<Origin>,
+    /// Held while metadata change.
+    changing: Mutex<()>,
 }
 
 impl Group {
     pub(crate) fn new(inner: zarr::Group, origin: Arc<Origin>) -> Self {
-        Self { inner, origin }
+        Self { inner: RwLock::new(Arc::new(inner)), origin, changing: Mutex::default() }
+    }
+
+    fn group(&self) -> Arc<zarr::Group> {
+        Arc::clone(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the metadata as they are stored now. For who has let go of Python's lock.
+    fn change(&self, change: impl FnOnce(&mut zarr::Group) -> Result<(), ArrayError>) -> Outcome<()> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.group();
+        let mut group = zarr::Group::open(own.store().clone(), &own.path().to_string(), &self.origin.options()?)?;
+        change(&mut group)?;
+        *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(group);
+        Ok(())
     }
 
     fn children<'py>(&self, py: Python<'py>) -> Outcome<Vec<(String, Bound<'py, PyAny>)>> {
-        let children = py.detach(|| self.inner.children())?;
+        let children = py.detach(|| self.group().children())?;
         let named = |child: Node| -> Outcome<_> {
             let name = child.path().to_string().rsplit('/').next().unwrap_or_default().to_owned();
             Ok((name, node::wrap(py, child, &self.origin)?))
@@ -29,8 +50,17 @@ impl Group {
         children.into_iter().map(named).collect()
     }
 
+    /// Refuses to change what lies at a name in a group that was opened to read, and the group itself.
+    fn check_change(&self, name: &str) -> Outcome<()> {
+        self.origin.check_writable()?;
+        if name.trim_matches('/').is_empty() {
+            return Err(parameter("the name of a node below the group is needed"));
+        }
+        Ok(())
+    }
+
     fn names(&self, py: Python<'_>) -> Outcome<Vec<String>> {
-        Ok(py.detach(|| self.inner.names())?)
+        Ok(py.detach(|| self.group().names())?)
     }
 }
 
@@ -39,35 +69,110 @@ impl Group {
     /// The path in the store.
     #[getter]
     fn path(&self) -> String {
-        self.inner.path().to_string()
+        self.group().path().to_string()
     }
 
-    /// The attributes.
+    /// Whether the group was opened to read, and not to write.
     #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        node::attributes(py, self.inner.attributes())
+    fn read_only(&self) -> bool {
+        !self.origin.is_writable()
+    }
+
+    /// The attributes, a mapping. What is set in it is stored.
+    #[getter]
+    fn attributes(this: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        node::live_attributes(this.into_any())
     }
 
     /// As `attributes`.
     #[getter]
-    fn attrs<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
-        self.attributes(py)
+    fn attrs(this: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        node::live_attributes(this.into_any())
+    }
+
+    fn _attributes<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
+        node::attributes(py, self.group().attributes())
+    }
+
+    fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
+        self.origin.check_writable()?;
+        let set = node::object(set)?;
+        py.detach(|| self.change(|group| group.set_attributes(node::changed(group.attributes(), set, &remove))))
+    }
+
+    /// Creates an array below, and the groups between where they are missing. As `zarrgpu.create_array`; the version of the format is the group's.
+    #[pyo3(signature = (name, *, shape, dtype, chunks=None, shards=None, fill_value=None, filters=None, serializer=None, compressors=Codecs::Default,
+        dimension_names=None, attributes=None, overwrite=false))]
+    #[expect(clippy::too_many_arguments, reason = "Python's have names")]
+    fn create_array(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        shape: &Bound<'_, PyAny>,
+        dtype: &Bound<'_, PyAny>,
+        chunks: Option<&Bound<'_, PyAny>>,
+        shards: Option<&Bound<'_, PyAny>>,
+        fill_value: Option<&Bound<'_, PyAny>>,
+        filters: Option<&Bound<'_, PyAny>>,
+        serializer: Option<&Bound<'_, PyAny>>,
+        compressors: Codecs<'_>,
+        dimension_names: Option<Vec<Option<String>>>,
+        attributes: Option<&Bound<'_, PyAny>>,
+        overwrite: bool,
+    ) -> Outcome<Array> {
+        self.check_change(name)?;
+        let description =
+            Description { shape, dtype, chunks, shards, fill_value, filters, serializer, compressors, dimension_names, attributes };
+        let builder = description.builder()?.overwrite(overwrite);
+        let array = py.detach(|| self.group().create_array(name, &builder)).map_err(wrong)?;
+        Ok(Array::new(array, Arc::clone(&self.origin)))
+    }
+
+    /// Creates a group below, and the groups between where they are missing.
+    #[pyo3(signature = (name, *, attributes=None))]
+    fn create_group(&self, py: Python<'_>, name: &str, attributes: Option<&Bound<'_, PyAny>>) -> Outcome<Self> {
+        self.check_change(name)?;
+        let attributes = object_or_empty(attributes)?;
+        let group = py.detach(|| self.group().create_group(name, attributes))?;
+        Ok(Self::new(group, Arc::clone(&self.origin)))
+    }
+
+    /// The group below, created where it is missing, and so are those between.
+    fn require_group(&self, py: Python<'_>, name: &str) -> Outcome<Self> {
+        self.check_change(name)?;
+        let group = py.detach(|| self.group().require_group(name))?;
+        Ok(Self::new(group, Arc::clone(&self.origin)))
+    }
+
+    /// Collects the metadata of all nodes below in this group's, so that readers ask for one document.
+    fn consolidate(&self, py: Python<'_>) -> Outcome<()> {
+        self.origin.check_writable()?;
+        py.detach(|| self.change(zarr::Group::consolidate))
+    }
+
+    /// Removes the node, and all below it.
+    fn __delitem__(&self, py: Python<'_>, name: &str) -> Outcome<()> {
+        self.check_change(name)?;
+        Ok(py.detach(|| match self.group().get(name)? {
+            Node::Array(array) => array.erase(),
+            Node::Group(group) => group.erase(),
+        })?)
     }
 
     /// The version of the format: 2 or 3.
     #[getter]
     fn zarr_format(&self) -> u8 {
-        crate::array::format_number(self.inner.version())
+        crate::array::format_number(self.group().version())
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
-        node::wrap(py, py.detach(|| self.inner.get(name))?, &self.origin)
+        node::wrap(py, py.detach(|| self.group().get(name))?, &self.origin)
     }
 
     /// The node below, or `default` if there is none.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(&self, py: Python<'py>, name: &str, default: Option<Bound<'py, PyAny>>) -> Outcome<Option<Bound<'py, PyAny>>> {
-        match py.detach(|| self.inner.get(name)) {
+        match py.detach(|| self.group().get(name)) {
             Ok(node) => node::wrap(py, node, &self.origin).map(Some),
             Err(ArrayError::NotFound { .. }) => Ok(default),
             Err(error) => Err(error.into()),
@@ -75,7 +180,7 @@ impl Group {
     }
 
     fn __contains__(&self, py: Python<'_>, name: &str) -> Outcome<bool> {
-        match py.detach(|| self.inner.get(name)) {
+        match py.detach(|| self.group().get(name)) {
             Ok(_) => Ok(true),
             Err(ArrayError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -120,6 +225,7 @@ impl Group {
     }
 
     fn __repr__(&self) -> String {
-        format!("<zarrgpu.Group {} in {}>", self.inner.path(), self.inner.store().name())
+        let group = self.group();
+        format!("<zarrgpu.Group {} in {}>", group.path(), group.store().name())
     }
 }

@@ -1,20 +1,25 @@
 //! The Python face: arrays, groups and tensors over the crate `zarr`.
 //!
 //! It adds no logic of its own but what Python asks for: selections from Python's indexing, exceptions, NumPy's names of data types, and the
-//! protocols by which array libraries exchange memory. `unsafe` is in `capsule` and `cuda`.
+//! protocols by which array libraries exchange memory. `unsafe` is in `capsule`, `cuda` and `memory`.
 
 mod array;
 mod capsule;
+mod create;
 mod cuda;
 mod data_type;
 mod device;
 mod each;
 mod error;
 mod group;
+mod memory;
 mod node;
+mod read;
 mod selection;
 mod tensor;
+mod vindex;
 mod wait;
+mod write;
 
 use pyo3::prelude::*;
 
@@ -25,6 +30,8 @@ mod _zarrgpu {
 
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::create::{create_array, create_group};
     #[pymodule_export]
     use crate::device::devices;
     #[pymodule_export]

@@ -69,7 +69,10 @@ fn axis(part: &Bound<'_, PyAny>, kind: Kind) -> Outcome<AxisSelection> {
     let refused =
         |what: &str| PyIndexError::new_err(format!("{what}: {}", part.repr().map_or_else(|_| "?".into(), |text| text.to_string())));
     if kind == Kind::Basic {
-        return Err(refused("only integers, slices and ... index an array; read(selection=...) takes lists and masks").into());
+        return Err(refused(
+            "only integers, slices and ... index an array; read and write take lists and masks along axes, vindex takes points",
+        )
+        .into());
     }
     // NumPy arrays and the like say themselves what they hold.
     let list = if part.hasattr("tolist")? { part.call_method0("tolist")? } else { part.clone() };

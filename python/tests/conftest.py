@@ -1,8 +1,9 @@
-"""Stores for the tests, written by hand, and the rule for tests that need a GPU."""
+"""Stores for the tests, and the rule for tests that need a GPU."""
 
 from __future__ import annotations
 
 import gzip
+import http.server
 import itertools
 import json
 import os
@@ -111,3 +112,45 @@ def library(name: str) -> Any:
     if REQUIRE_GPU:
         return __import__(name)
     return pytest.importorskip(name)
+
+
+class Bucket(http.server.BaseHTTPRequestHandler):
+    """As much of S3 as single objects take."""
+
+    objects: dict[str, bytes]
+
+    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"ETag": '"1"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        found = self.objects.get(self.path)
+        if found is None:
+            return self.answer(404)
+        asked = self.headers.get("Range")
+        if asked is None:
+            return self.answer(200, found)
+        first, last = asked.removeprefix("bytes=").split("-")
+        start = int(first) if first else len(found) - int(last)
+        part = found[start : int(last) + 1 if first and last else None]
+        self.answer(206, part, Content_Range=f"bytes {start}-{start + len(part) - 1}/{len(found)}")
+
+    def do_HEAD(self) -> None:
+        found = self.objects.get(self.path)
+        self.answer(404 if found is None else 200, Content_Length=str(len(found or b"")))
+
+    def do_PUT(self) -> None:
+        self.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200)
+
+    def do_DELETE(self) -> None:
+        self.objects.pop(self.path, None)
+        self.answer(204)
+
+    def log_message(self, *_: Any) -> None:
+        pass

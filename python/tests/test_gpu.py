@@ -351,3 +351,81 @@ def test_a_forked_process_is_told_that_cuda_does_not_work_there(array: zarrgpu.A
     finally:
         process.kill()
         process.join()
+
+
+WRITTEN = [
+    {},
+    {"chunks": (10, 8, 5), "compressors": None},
+    {"chunks": (5, 7, 5), "shards": (10, 21, 5), "compressors": "crc32c"},
+    {"chunks": (10, 8, 5), "zarr_format": 2},
+]
+
+
+@pytest.mark.parametrize("layout", WRITTEN, ids=str)
+def test_tensors_are_written(tmp_path: Path, array: zarrgpu.Array, gpu: str, values: np.ndarray, layout: dict[str, Any]) -> None:
+    torch = library("torch")
+    written = zarrgpu.create_array(tmp_path / "a", shape=values.shape, dtype=torch.float32, **layout)
+    expected = values.copy()
+    written[...] = array.read(device=gpu)
+    np.testing.assert_array_equal(written[...], expected)
+    written.write("3:9, ::2", torch.full((6, 11, 5), 2.5, device=gpu))
+    expected[3:9, ::2] = 2.5
+    written[30:, 1] = torch.arange(35, device=gpu, dtype=torch.float32).reshape(5, 7).T
+    expected[30:, 1] = np.arange(35).reshape(5, 7).T
+    written.vindex[[0, 2], [1, 3], 4] = torch.tensor([8.0, 9.0], device=gpu)
+    expected[[0, 2], [1, 3], 4] = [8, 9]
+    np.testing.assert_array_equal(written[...], expected)
+    np.testing.assert_array_equal(written.read(device=gpu).numpy(), expected)
+    assert written.append(torch.ones(2, 21, 5, device=gpu)) == (39, 21, 5)
+    np.testing.assert_array_equal(written[37:], np.ones((2, 21, 5)))
+    assert (written.read("37:", device=gpu).numpy() == 1).all()
+
+
+def test_other_libraries_are_written(tmp_path: Path, gpu: str) -> None:
+    cupy, jax = library("cupy"), library("jax")
+    written = zarrgpu.create_array(tmp_path / "a", shape=(4, 6), dtype="f4")
+    written[...] = cupy.arange(24, dtype="f4").reshape(4, 6)[::-1]
+    np.testing.assert_array_equal(written[...], np.arange(24).reshape(4, 6)[::-1])
+    if any(device.platform == "gpu" for device in jax.devices()):
+        written[0] = jax.numpy.ones(6, "f4")
+        assert (written[0] == 1).all()
+
+
+def test_a_write_comes_after_what_its_owner_has_enqueued(tmp_path: Path, gpu: str) -> None:
+    torch = library("torch")
+    written = zarrgpu.create_array(tmp_path / "a", shape=(1 << 20,), dtype="f4")
+    data = torch.zeros(1 << 20, device=gpu)
+    torch.cuda._sleep(A_WHILE)
+    data.fill_(7)
+    written[...] = data
+    assert (written[...] == 7).all()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(A_WHILE)
+        data.fill_(8)
+        written.write(None, data, stream=side)
+    assert (written[...] == 8).all()
+
+
+def test_what_does_not_fit_is_not_written(tmp_path: Path, array: zarrgpu.Array, gpu: str) -> None:
+    torch = library("torch")
+    written = zarrgpu.create_array(tmp_path / "a", shape=(4, 6), dtype="f4")
+    for wrong in (torch.zeros(4, 6, device=gpu, dtype=torch.float64), torch.zeros(6, device=gpu), array.read("0", device=gpu)):
+        with pytest.raises(zarrgpu.ParameterError, match="cuda"):
+            written[...] = wrong
+    with pytest.raises(zarrgpu.ParameterError):
+        zarrgpu.open(tmp_path / "a")[...] = torch.zeros(4, 6, device=gpu)
+    with pytest.raises(zarrgpu.ParameterError, match="cannot be appended"):
+        written.append(torch.zeros(1, 5, device=gpu))
+    assert written.shape == (4, 6) and not (tmp_path / "a" / "c").exists()
+
+
+def test_kept_indexes_of_shards_do_not_outlive_writes(tmp_path: Path, gpu: str) -> None:
+    zarrgpu.create_array(tmp_path / "a", shape=(16, 16), dtype="f4", chunks=(4, 4), shards=(16, 16))
+    array = zarrgpu.open(tmp_path / "a", mode="r+", index_cache=1 << 20)
+    for value in range(1, 5):
+        array[4 * value - 4 : 4 * value] = value
+        for found in (array[...], array.read(device=gpu).numpy()):
+            assert found[:, 0].tolist() == [float(row // 4 + 1) if row < 4 * value else 0.0 for row in range(16)]
+        array.write(None, array.read(device=gpu))

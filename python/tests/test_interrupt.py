@@ -1,4 +1,4 @@
-"""Ctrl-C while a read waits."""
+"""Ctrl-C while a read or a write waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import write_array
+from conftest import Bucket, write_array
 
 import zarrgpu
 
@@ -80,4 +80,45 @@ def test_a_server_that_does_not_answer(store: Path, values: np.ndarray) -> None:
             next(each)
         # What was ended is the wait.
         np.testing.assert_array_equal([tensor.numpy() for tensor in each], values[4:6])
+        server.shutdown()
+
+
+def test_a_write_of_many_chunks(tmp_path: Path) -> None:
+    zarrgpu.create_array(tmp_path / "a", shape=(10000, 1 << 22), dtype="u1", chunks=(1, 1 << 22))
+    array = zarrgpu.open(tmp_path / "a", mode="r+", threads=1)
+    row = np.ones(1 << 22, "u1")
+    with interrupted(lambda: None):
+        array[...] = row
+    # Nobody reads the memory any more.
+    row[:] = 0
+    stored = [int(path.parent.name) for path in (tmp_path / "a" / "c").rglob("0") if path.is_file()]
+    assert 0 < len(stored) < 5000 and (array[stored[-1]] == 1).all()
+    array[0] = 3
+    assert array[0, 5] == 3
+    array.resize((1, 1 << 22))
+    with interrupted(lambda: None):
+        array.append(np.broadcast_to(row, (9999, 1 << 22)))
+    assert array.shape == (1, 1 << 22) and len([path for path in (tmp_path / "a" / "c").rglob("0") if path.is_file()]) == 1
+
+
+def test_a_server_that_does_not_store(tmp_path: Path) -> None:
+    answer = threading.Event()
+    answer.set()
+
+    class Handler(Bucket):
+        objects: dict[str, bytes] = {}
+
+        def do_PUT(self) -> None:
+            answer.wait(20)
+            super().do_PUT()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = {"endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": True, "skip_signature": True, "region": "x"}
+        array = zarrgpu.create_array("s3://bucket/a", shape=8, dtype="i4", chunks=2, storage_options=options)
+        answer.clear()
+        with interrupted(answer.set):
+            array[...] = np.arange(8)
+        array[...] = np.arange(8)[::-1]
+        np.testing.assert_array_equal(array[...], np.arange(8)[::-1])
         server.shutdown()

@@ -21,7 +21,7 @@ from zarrgpu._errors import (
     UnsupportedError,
     ZarrError,
 )
-from zarrgpu._zarrgpu import Array, Group, Tensor, __version__, devices, open, open_ipc
+from zarrgpu._zarrgpu import Array, Group, Tensor, __version__, create_array, create_group, devices, open, open_ipc
 
 __all__ = [
     "Array",
@@ -40,6 +40,8 @@ __all__ = [
     "UnsupportedError",
     "ZarrError",
     "__version__",
+    "create_array",
+    "create_group",
     "devices",
     "open",
     "open_ipc",

@@ -1,12 +1,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import EllipsisType
-from typing import Any, Literal, Protocol, SupportsIndex, TypedDict, final
+from typing import Any, Literal, Protocol, SupportsIndex, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "Group", "Tensor", "__version__", "devices", "open", "open_ipc"]
+from zarrgpu._attributes import Attributes
+
+__all__ = ["Array", "Group", "Tensor", "__version__", "create_array", "create_group", "devices", "open", "open_ipc"]
 
 __version__: str
 
@@ -14,6 +16,10 @@ _BasicIndex = SupportsIndex | slice | EllipsisType
 _ProductIndex = _BasicIndex | Sequence[int] | Sequence[bool] | npt.NDArray[Any]
 _Selection = _ProductIndex | tuple[_ProductIndex, ...] | str | None
 _Policy = Literal["prefer", "require", "host"]
+_Points = SupportsIndex | Sequence[int] | npt.NDArray[Any]
+_Lengths = SupportsIndex | Iterable[SupportsIndex]
+_Codec = Any
+"""A name, a dictionary as in metadata, or a codec of zarr-python."""
 
 class _SupportsDlpack(Protocol):
     def __dlpack__(self, *, stream: Any = ...) -> Any: ...
@@ -35,13 +41,43 @@ def devices() -> list[_DeviceInfo]:
 
 def open(
     path: str | PathLike[str],
+    mode: Literal["r", "r+"] = "r",
     *,
     threads: int | None = None,
     concurrency: int | None = None,
     index_cache: int = 0,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
-    """Opens the array or group at a path or URL, to read."""
+    """Opens the array or group at a path or URL: `"r"` to read, `"r+"` to read and write."""
+
+def create_array(
+    path: str | PathLike[str],
+    *,
+    shape: _Lengths,
+    dtype: Any,
+    chunks: _Lengths | None = None,
+    shards: _Lengths | None = None,
+    fill_value: Any = None,
+    filters: _Codec | Iterable[_Codec] | None = None,
+    serializer: _Codec | None = None,
+    compressors: _Codec | Iterable[_Codec] | None = ...,
+    dimension_names: Sequence[str | None] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: Literal[2, 3] = 3,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Array:
+    """Creates an array at a path or URL, open to read and write. Chunks are compressed by zstd, unless `compressors` says otherwise."""
+
+def create_group(
+    path: str | PathLike[str],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    zarr_format: Literal[2, 3] = 3,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Creates a group at a path or URL, open to read and write."""
 
 def open_ipc(descriptor: dict[str, Any]) -> Tensor:
     """Opens the tensor of another process, described by `Tensor.ipc_descriptor()`."""
@@ -69,9 +105,12 @@ class Array:
     @property
     def shards(self) -> tuple[int, ...] | None: ...
     @property
-    def attributes(self) -> dict[str, Any]: ...
+    def read_only(self) -> bool: ...
     @property
-    def attrs(self) -> dict[str, Any]: ...
+    def attributes(self) -> Attributes:
+        """A mapping. What is set in it is stored."""
+    @property
+    def attrs(self) -> Attributes: ...
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None: ...
     @property
@@ -102,9 +141,27 @@ class Array:
         ahead_bytes: int | None = None,
     ) -> Iterator[Tensor]:
         """Reads one selection after the other, by default every chunk, each to a `Tensor`, while the next ones are read and decoded."""
+    def write(self, selection: _Selection, data: Any, *, stream: Any = None) -> None:
+        """Writes what NumPy makes an array of, or a tensor on a GPU, to a selection."""
+    def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:
+        """Makes the array longer along `axis` and writes `data` there. Gives the new shape."""
+    def resize(self, shape: _Lengths) -> None:
+        """Changes the shape. What falls outside is removed."""
+    @property
+    def vindex(self) -> _VIndex:
+        """Single points, to read and to write."""
     def __getitem__(self, index: _BasicIndex | tuple[_BasicIndex, ...], /) -> Any: ...
+    def __setitem__(self, index: _BasicIndex | tuple[_BasicIndex, ...], value: Any, /) -> None: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __len__(self) -> int: ...
+
+@final
+@type_check_only
+class _VIndex:
+    """Single points of an array: positions along the axes are broadcast together, or there is one mask."""
+
+    def __getitem__(self, index: _Points | tuple[_Points, ...], /) -> Any: ...
+    def __setitem__(self, index: _Points | tuple[_Points, ...], value: Any, /) -> None: ...
 
 @final
 class Group:
@@ -113,9 +170,12 @@ class Group:
     @property
     def path(self) -> str: ...
     @property
-    def attributes(self) -> dict[str, Any]: ...
+    def read_only(self) -> bool: ...
     @property
-    def attrs(self) -> dict[str, Any]: ...
+    def attributes(self) -> Attributes:
+        """A mapping. What is set in it is stored."""
+    @property
+    def attrs(self) -> Attributes: ...
     @property
     def zarr_format(self) -> int: ...
     def __getitem__(self, name: str, /) -> Array | Group: ...
@@ -129,6 +189,30 @@ class Group:
     def items(self) -> list[tuple[str, Array | Group]]: ...
     def arrays(self) -> list[tuple[str, Array]]: ...
     def groups(self) -> list[tuple[str, Group]]: ...
+    def create_array(
+        self,
+        name: str,
+        *,
+        shape: _Lengths,
+        dtype: Any,
+        chunks: _Lengths | None = None,
+        shards: _Lengths | None = None,
+        fill_value: Any = None,
+        filters: _Codec | Iterable[_Codec] | None = None,
+        serializer: _Codec | None = None,
+        compressors: _Codec | Iterable[_Codec] | None = ...,
+        dimension_names: Sequence[str | None] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> Array:
+        """Creates an array below, and the groups between where they are missing."""
+    def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None) -> Group: ...
+    def require_group(self, name: str) -> Group:
+        """The group below, created where it is missing."""
+    def consolidate(self) -> None:
+        """Collects the metadata of all nodes below in this group's."""
+    def __delitem__(self, name: str, /) -> None:
+        """Removes the node, and all below it."""
 
 @final
 class Tensor:
