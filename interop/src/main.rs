@@ -46,11 +46,7 @@ impl<E: std::error::Error> From<E> for Failure {
         let mut text = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            // Some errors say already what their source says.
-            let more = error.to_string();
-            if !text.contains(&more) {
-                text = format!("{text}: {more}");
-            }
+            text = format!("{text}: {error}");
             cause = error.source();
         }
         Self::Refuses(text)

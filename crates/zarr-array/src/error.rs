@@ -1,3 +1,6 @@
+use std::error::Error;
+use std::fmt;
+
 use zarr_buffer_api::BufferError;
 use zarr_codec_api::CodecError;
 use zarr_meta::{MetadataError, NodePath};
@@ -7,55 +10,47 @@ use crate::node::StoredMetadata;
 use crate::storage::Storage;
 
 /// An error of an array or a group: which node, which chunk, and who is to blame.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Display` ends with the error inside, and [`Error::source`] begins behind that one.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum ArrayError {
     /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
 
     /// The metadata is not what the specification allows.
-    #[error("{key}: {source}")]
     Metadata {
         /// The key of the metadata document.
         key: String,
         /// What is wrong with it.
-        #[source]
         source: MetadataError,
     },
 
     /// The codecs of an array cannot be bound, before any chunk is looked at.
-    #[error("array {path}: {source}")]
     Codecs {
         /// The array.
         path: String,
         /// Which codec, and why.
-        #[source]
         source: CodecError,
     },
 
     /// A chunk cannot be decoded or encoded.
-    #[error("chunk {chunk:?} ({key}): {source}")]
     Chunk {
         /// The key of the chunk, or of the shard around it.
         key: StoreKey,
         /// Chunk coordinates; inside a shard, those of the inner chunk, counted over the whole array.
         chunk: Vec<u64>,
         /// Which codec, and why.
-        #[source]
         source: CodecError,
     },
 
     /// A selection does not fit the array.
-    #[error("selection: {0}")]
     Selection(String),
 
     /// The caller's data or buffer does not fit the selection or the data type, or a path is no path of a node.
-    #[error("{0}")]
     Parameter(String),
 
     /// There is no node at a path.
-    #[error("no {what} at {path} in {store}")]
     NotFound {
         /// `array`, `group` or `node`.
         what: &'static str,
@@ -66,7 +61,6 @@ pub enum ArrayError {
     },
 
     /// There is a node at a path already.
-    #[error("there is already {what} at {path} in {store}; erase it first, or ask to overwrite it")]
     Exists {
         /// `an array` or `a group`.
         what: &'static str,
@@ -77,8 +71,49 @@ pub enum ArrayError {
     },
 
     /// A device or a buffer failed.
-    #[error(transparent)]
-    Buffer(#[from] BufferError),
+    Buffer(BufferError),
+}
+
+impl fmt::Display for ArrayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Buffer(error) => error.fmt(f),
+            Self::Metadata { key, source } => write!(f, "{key}: {source}"),
+            Self::Codecs { path, source } => write!(f, "array {path}: {source}"),
+            Self::Chunk { key, chunk, source } => write!(f, "chunk {chunk:?} ({key}): {source}"),
+            Self::Selection(message) => write!(f, "selection: {message}"),
+            Self::Parameter(message) => f.write_str(message),
+            Self::NotFound { what, path, store } => write!(f, "no {what} at {path} in {store}"),
+            Self::Exists { what, path, store } => {
+                write!(f, "there is already {what} at {path} in {store}; erase it first, or ask to overwrite it")
+            }
+        }
+    }
+}
+
+impl Error for ArrayError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            Self::Buffer(error) => error.source(),
+            Self::Metadata { source, .. } => source.source(),
+            Self::Codecs { source, .. } | Self::Chunk { source, .. } => source.source(),
+            Self::Selection(_) | Self::Parameter(_) | Self::NotFound { .. } | Self::Exists { .. } => None,
+        }
+    }
+}
+
+impl From<StoreError> for ArrayError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<BufferError> for ArrayError {
+    fn from(error: BufferError) -> Self {
+        Self::Buffer(error)
+    }
 }
 
 impl ArrayError {

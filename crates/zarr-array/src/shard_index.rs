@@ -70,7 +70,7 @@ fn lengths(value: &Json) -> Option<Vec<u64>> {
 
 fn codecs(key: &str, value: &Json) -> Result<Vec<Extension>, CodecError> {
     let list = value.as_array().ok_or_else(|| CodecError::metadata(CODEC, format!("{key} is not a list")))?;
-    let parse = |codec| Extension::parse(codec).map_err(|error| CodecError::metadata(CODEC, error.to_string()).with_source(error));
+    let parse = |codec| Extension::parse(codec).map_err(|error| CodecError::metadata(CODEC, key).with_source(error));
     list.iter().map(parse).collect()
 }
 
@@ -154,7 +154,7 @@ impl BoundIndex {
             return Err(CodecError::format(CODEC, format!("expected an index of {} bytes, found {}", self.encoded_len, encoded.len())));
         }
         let mut entries = vec![0; self.decoded_len];
-        let wrong = |error| CodecError::format(CODEC, format!("the shard's index cannot be decoded: {error}")).with_source(error);
+        let wrong = |error| CodecError::format(CODEC, "the shard's index cannot be decoded").with_source(error);
         self.chain.decode(encoded, Target::Exact(&mut entries), scratch).map_err(wrong)?;
         Ok(ShardIndex { entries })
     }

@@ -113,7 +113,7 @@ impl WholeShard {
 fn into_codec(error: ArrayError) -> CodecError {
     match error {
         ArrayError::Chunk { source, .. } => source,
-        error => CodecError::format(CODEC, error.to_string()).with_source(error),
+        error => CodecError::format(CODEC, "a shard inside of the chunk").with_source(error),
     }
 }
 

@@ -24,6 +24,8 @@ pub enum BufferErrorKind {
 }
 
 /// An error of a buffer, a queue or a device.
+///
+/// `Display` ends with the implementation's own error, and [`Error::source`] begins behind that one.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BufferError {
@@ -33,7 +35,7 @@ pub struct BufferError {
     pub message: String,
     /// The device, where one is known.
     pub device: Option<DeviceId>,
-    /// The implementation's own error.
+    /// The implementation's own error, for who wants more of it than its words.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -55,7 +57,7 @@ impl BufferError {
         self
     }
 
-    /// Keeps the implementation's own error as the source.
+    /// Keeps the implementation's own error. The message does not repeat its words.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -68,12 +70,16 @@ impl fmt::Display for BufferError {
         if let Some(device) = self.device {
             write!(f, "{device}: ")?;
         }
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
     }
 }
 
 impl Error for BufferError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.source.as_deref()?.source()
     }
 }

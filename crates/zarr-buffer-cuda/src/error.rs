@@ -1,6 +1,6 @@
 use zarr_buffer_api::{BufferError, BufferErrorKind, DeviceId, DeviceKind};
 
-/// What the CUDA driver said, or why it could not be asked. The source of the [`BufferError`]s of this crate.
+/// What the CUDA driver said, or why it could not be asked. The [`BufferError::source`] of this crate's errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
@@ -64,13 +64,13 @@ impl CudaError {
 
 impl From<CudaError> for BufferError {
     fn from(error: CudaError) -> Self {
-        let kind = match (&error, error.code()) {
-            (CudaError::NoDriver { .. } | CudaError::OldDriver { .. }, _) => BufferErrorKind::Unsupported,
-            (_, Some(CudaError::OUT_OF_MEMORY)) => BufferErrorKind::OutOfMemory,
-            (_, Some(CudaError::NOT_SUPPORTED)) => BufferErrorKind::Unsupported,
-            _ => BufferErrorKind::Device,
+        let (kind, message) = match (&error, error.code()) {
+            (CudaError::NoDriver { .. } | CudaError::OldDriver { .. }, _) => (BufferErrorKind::Unsupported, "CUDA cannot be used"),
+            (_, Some(CudaError::OUT_OF_MEMORY)) => (BufferErrorKind::OutOfMemory, "no room on the device"),
+            (_, Some(CudaError::NOT_SUPPORTED)) => (BufferErrorKind::Unsupported, "the device cannot do this"),
+            _ => (BufferErrorKind::Device, "the driver failed"),
         };
-        Self::new(kind, error.to_string()).with_source(error)
+        Self::new(kind, message).with_source(error)
     }
 }
 
@@ -89,6 +89,6 @@ mod tests {
             CudaError::Driver { call: "cuMemAlloc", code: 2, name: "CUDA_ERROR_OUT_OF_MEMORY".into(), message: "out of memory".into() };
         let full = full.on(1);
         assert_eq!(full.kind, BufferErrorKind::OutOfMemory);
-        assert_eq!(full.to_string(), "cuda:1: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory");
+        assert_eq!(full.to_string(), "cuda:1: no room on the device: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory");
     }
 }

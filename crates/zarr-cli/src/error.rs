@@ -87,7 +87,7 @@ impl<E: Error + 'static> From<E> for Failure {
         let mut next = error.source();
         while let Some(source) = next {
             let text = source.to_string();
-            // Many errors repeat their source in their own words.
+            // Errors of others may repeat their source.
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
             if !words(&told).contains(&words(&text)) {
                 failure.causes.push(text.clone());
@@ -120,7 +120,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<String> {
 fn store_hint(error: &StoreError) -> Option<String> {
     let hint = match error.kind() {
         // The system says no to a file, whatever the environment holds.
-        StoreErrorKind::Permission if error.source().is_some_and(|source| source.is::<std::io::Error>()) => return None,
+        StoreErrorKind::Permission if error.get_ref().is_some_and(|cause| cause.is::<std::io::Error>()) => return None,
         StoreErrorKind::Permission => {
             "for object stores, credentials come from the environment (AWS_ACCESS_KEY_ID, ..) or from --setting name=value"
         }

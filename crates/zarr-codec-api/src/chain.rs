@@ -246,7 +246,8 @@ impl Chain {
 
 /// An error that was found when the chain was bound, for each caller anew.
 fn again(error: &CodecError) -> CodecError {
-    CodecError::new(error.kind(), error.codec(), error.message())
+    let message = error.get_ref().map_or_else(|| error.message().to_owned(), |source| format!("{}: {source}", error.message()));
+    CodecError::new(error.kind(), error.codec(), message)
 }
 
 fn run_decode(bound: &BoundSegment, encoded: &[u8], target: Target<'_>, scratch: &mut Scratch) -> Result<(), CodecError> {

@@ -22,6 +22,8 @@ pub enum CodecErrorKind {
 }
 
 /// An error of a codec.
+///
+/// `Display` ends with the implementation's own error, and [`Error::source`] begins behind that one.
 #[derive(Debug)]
 pub struct CodecError(Box<Inner>);
 
@@ -77,7 +79,7 @@ impl CodecError {
         self
     }
 
-    /// Keeps the implementation's own error as the source.
+    /// Keeps the implementation's own error. The message does not repeat its words.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
@@ -99,6 +101,11 @@ impl CodecError {
         &self.0.message
     }
 
+    /// The implementation's own error, for who wants more of it than its words.
+    pub fn get_ref(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+
     /// The byte of the encoded data where the problem lies, if known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
@@ -111,26 +118,29 @@ impl fmt::Display for CodecError {
         if let Some(offset) = self.0.offset {
             write!(f, " (at byte {offset})")?;
         }
+        if let Some(source) = &self.0.source {
+            write!(f, ": {source}")?;
+        }
         Ok(())
     }
 }
 
 impl Error for CodecError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        self.0.source.as_deref()?.source()
     }
 }
 
 impl From<BufferError> for CodecError {
     /// Of the same blame: what does not fit is the caller's, what the device lacks is unsupported, the rest is the device's.
     fn from(error: BufferError) -> Self {
-        let kind = match error.kind {
+        let (kind, message) = match error.kind {
             BufferErrorKind::Parameter | BufferErrorKind::NotHostVisible | BufferErrorKind::NotReady | BufferErrorKind::Borrowed => {
-                CodecErrorKind::Parameter
+                (CodecErrorKind::Parameter, "a buffer does not fit")
             }
-            BufferErrorKind::Unsupported => CodecErrorKind::Unsupported,
-            _ => CodecErrorKind::Device,
+            BufferErrorKind::Unsupported => (CodecErrorKind::Unsupported, "it cannot do this"),
+            _ => (CodecErrorKind::Device, "it failed"),
         };
-        Self::new(kind, "device", error.to_string()).with_source(error)
+        Self::new(kind, "device", message).with_source(error)
     }
 }

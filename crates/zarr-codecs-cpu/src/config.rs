@@ -6,7 +6,7 @@ use zarr_meta::Extension;
 
 /// The configuration of `codec` as a `T`, which denies the keys that it does not know unless real writers add some.
 pub(crate) fn read<T: DeserializeOwned>(codec: &Extension) -> Result<T, CodecError> {
-    codec.config().map_err(|error| CodecError::metadata(&codec.name, error.to_string()).with_source(error))
+    codec.config().map_err(|error| CodecError::metadata(&codec.name, "configuration").with_source(error))
 }
 
 /// A codec without configuration: an empty object is as good as none.

@@ -83,7 +83,8 @@ struct Bound<T>(T);
 impl<T: Filter> ArrayToArray for Bound<T> {
     fn encoded_representation(&self, decoded: &ArrayRepresentation) -> Result<ArrayRepresentation, CodecError> {
         let data_type = self.0.encoded_type();
-        let wrong = |error: zarr_meta::MetadataError| CodecError::metadata("fill value", error.to_string()).with_source(error);
+        let wrong =
+            |error: zarr_meta::MetadataError| CodecError::metadata("fill value", "it does not fit the data type").with_source(error);
         let mut fill_value = vec![0; data_type.fixed_size().unwrap_or(0)];
         decoded.fill_value.check(&decoded.data_type).map_err(wrong)?;
         self.0.encode_fill(decoded.fill_value.as_bytes(), &mut fill_value)?;

@@ -77,20 +77,20 @@ pub struct Vector {
 #[non_exhaustive]
 pub enum VectorError {
     /// A file could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// A `case.toml` is not what it must be.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: toml::de::Error,
+        error: toml::de::Error,
     },
     /// The parts of a vector contradict each other, or the rules.
     #[error("vector {id}: {problem}")]
@@ -180,7 +180,7 @@ fn load_one(folder: &Path, id: &str) -> Result<Vector, VectorError> {
         }
     }
     let path = folder.join("case.toml");
-    let case: CaseFile = toml::from_str(&read_text(&path)?).map_err(|source| VectorError::Syntax { path, source })?;
+    let case: CaseFile = toml::from_str(&read_text(&path)?).map_err(|error| VectorError::Syntax { path, error })?;
     let expected = read_bytes(&folder.join("expected.raw"))?;
     let element = match &case.element {
         Some(ElementFile::Size(size)) if *size > 0 => Element::Size(*size),
@@ -279,7 +279,7 @@ pub(crate) fn part(elements: &[&[u8]], shape: &[u64], ranges: &[Range<u64>]) -> 
 }
 
 fn read_text(path: &Path) -> Result<String, VectorError> {
-    fs::read_to_string(path).map_err(|source| VectorError::Io { path: path.to_owned(), source })
+    fs::read_to_string(path).map_err(|error| VectorError::Io { path: path.to_owned(), error })
 }
 
 /// `None` where there is no such file.
@@ -287,12 +287,12 @@ fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, VectorError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(VectorError::Io { path: path.to_owned(), source }),
+        Err(error) => Err(VectorError::Io { path: path.to_owned(), error }),
     }
 }
 
 fn children(folder: &Path) -> Result<Vec<PathBuf>, VectorError> {
-    let failed = |source| VectorError::Io { path: folder.to_owned(), source };
+    let failed = |error| VectorError::Io { path: folder.to_owned(), error };
     let mut out = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         out.push(entry.map_err(failed)?.path());

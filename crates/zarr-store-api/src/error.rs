@@ -89,8 +89,9 @@ impl fmt::Display for StoredValue {
 
 /// An error of a store: a kind to act on, and where and why for people.
 ///
-/// `Display` gives one line that names the key, the range, the reason and, after a failed write,
-/// what the store now holds. The source is not repeated in it.
+/// `Display` gives one line that names the key, the range, the reason, the error that caused this
+/// one and, after a failed write, what the store now holds. [`Error::source`] begins behind that
+/// error.
 pub struct StoreError(Box<Inner>);
 
 struct Inner {
@@ -190,7 +191,7 @@ impl StoreError {
         self
     }
 
-    /// Keeps the error that caused this one.
+    /// Keeps the error that caused this one. The message does not repeat its words.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
@@ -221,6 +222,12 @@ impl StoreError {
         &self.0.message
     }
 
+    /// The error that caused this one, for who wants more of it than its words.
+    #[must_use]
+    pub fn get_ref(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+
     /// What the key holds now, if a write failed and the store knows.
     #[must_use]
     pub fn stored(&self) -> Option<StoredValue> {
@@ -245,6 +252,9 @@ impl fmt::Display for StoreError {
             write!(f, ", {range}")?;
         }
         write!(f, ": {}", inner.message)?;
+        if let Some(source) = &inner.source {
+            write!(f, ": {source}")?;
+        }
         if let Some(stored) = &inner.stored {
             write!(f, " ({stored})")?;
         }
@@ -268,7 +278,7 @@ impl fmt::Debug for StoreError {
 
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source.as_deref().map(|source| source as &(dyn Error + 'static))
+        self.0.source.as_deref()?.source()
     }
 }
 
@@ -281,8 +291,8 @@ mod tests {
         let key = StoreKey::new("a/c/0").unwrap();
         let error = StoreError::from_io(io::ErrorKind::StorageFull.into(), "cannot write").with_key(&key).with_stored(StoredValue::Old);
         assert_eq!(error.kind(), StoreErrorKind::NoSpace);
-        assert_eq!(error.to_string(), "no space left, key `a/c/0`: cannot write (what was stored before is unchanged)");
-        assert!(error.source().is_some());
+        assert_eq!(error.to_string(), "no space left, key `a/c/0`: cannot write: no storage space (what was stored before is unchanged)");
+        assert!(error.source().is_none() && error.get_ref().is_some_and(|cause| cause.is::<io::Error>()));
         assert_eq!(size_of::<StoreError>(), size_of::<usize>());
     }
 
@@ -295,7 +305,10 @@ mod tests {
         ] {
             let error = StoreError::from_buffer(BufferError::new(of_buffer, "why"), "cannot copy to the device");
             assert_eq!(error.kind(), kind);
-            assert_eq!(error.source().unwrap().to_string(), "why");
+            assert!(
+                error.get_ref().unwrap().is::<BufferError>() && error.to_string().ends_with("cannot copy to the device: why"),
+                "{error}"
+            );
         }
     }
 }

@@ -109,7 +109,7 @@ fn host_memory_that_a_device_still_uses_is_refused() {
         queue.copy(&other, &dst).unwrap();
         let busy = store.get_into_buffer(&key("a/c/0"), ByteRange::All, &dst, &device, &queue).unwrap_err();
         assert_eq!(busy.kind(), StoreErrorKind::Parameter);
-        let source = std::error::Error::source(&busy).and_then(|source| source.downcast_ref::<zarr_buffer_api::BufferError>());
+        let source = busy.get_ref().and_then(|source| source.downcast_ref::<zarr_buffer_api::BufferError>());
         assert_eq!(source.map(|source| source.kind), Some(zarr_buffer_api::BufferErrorKind::NotReady));
         dst.wait().unwrap();
         assert_eq!(store.get_into_buffer(&key("a/c/0"), ByteRange::All, &dst, &device, &queue).unwrap(), Some(6));

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -382,7 +381,7 @@ impl Reader {
             match read(index, *range, at..end) {
                 Ok(len) => lens.push(len),
                 // One with a source is about the memory itself, not about its length.
-                Err(error) if error.kind() == StoreErrorKind::Parameter && error.source().is_none() => {
+                Err(error) if error.kind() == StoreErrorKind::Parameter && error.get_ref().is_none() => {
                     let node = load.parts().first().map(|part| part.node.clone());
                     let Some(node) = node else { return Err(error.into()) };
                     let message = "stored chunk is larger than any encoder makes it";

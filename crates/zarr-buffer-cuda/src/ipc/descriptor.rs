@@ -51,8 +51,7 @@ impl IpcDescriptor {
     /// # Errors
     /// [`zarr_buffer_api::BufferErrorKind::Parameter`] when it is not JSON, lacks a field, is of another version, or contradicts itself.
     pub fn from_json(text: &str) -> Result<Self, BufferError> {
-        let descriptor: Self =
-            serde_json::from_str(text).map_err(|error| wrong(format!("not a descriptor: {error}")).with_source(error))?;
+        let descriptor: Self = serde_json::from_str(text).map_err(|error| wrong("not a descriptor".to_owned()).with_source(error))?;
         descriptor.tensor()?;
         Ok(descriptor)
     }

@@ -59,8 +59,7 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
     provider.with(NAME, |codec, decoded| {
         let config: Config = config::read(codec)?;
         let decoded = &filter::array(codec, decoded)?.data_type;
-        let encoded = DataType::parse(&config.data_type)
-            .map_err(|error| CodecError::metadata(NAME, format!("data_type: {error}")).with_source(error))?;
+        let encoded = DataType::parse(&config.data_type).map_err(|error| CodecError::metadata(NAME, "data_type").with_source(error))?;
         let number = |data_type| match Number::of(data_type) {
             Some(number @ (Number::Int { .. } | Number::Float(_))) => Ok(number),
             _ => Err(filter::unsupported(codec, data_type)),
@@ -87,7 +86,7 @@ fn read_map(
     let parse = |value: &Json, data_type| {
         // The example of the specification has a sign that its own fill values lack.
         let value = if value.as_str() == Some("+Infinity") { &Json::from("Infinity") } else { value };
-        FillValue::parse(value, data_type).map_err(|error| CodecError::metadata(NAME, format!("scalar_map: {error}")).with_source(error))
+        FillValue::parse(value, data_type).map_err(|error| CodecError::metadata(NAME, "scalar_map").with_source(error))
     };
     pairs.unwrap_or_default().iter().map(|(key, value)| Ok((Key::of(from.1, &parse(key, from.0)?), parse(value, to.0)?))).collect()
 }

@@ -218,7 +218,7 @@ impl ArrayToArray for NumcodecsPackBits {
         let bytes = decoded.elements()?.div_ceil(8).saturating_add(1);
         let all = if decoded.fill_value.is_zero() { 0 } else { u8::MAX };
         let fill_value = FillValue::from_bytes([all], &DataType::UInt8)
-            .map_err(|error| CodecError::metadata(NUMCODECS, error.to_string()).with_source(error))?;
+            .map_err(|error| CodecError::metadata(NUMCODECS, "fill value").with_source(error))?;
         let shape = vec![u64::try_from(bytes).unwrap_or(u64::MAX)];
         Ok(ArrayRepresentation { data_type: DataType::UInt8, shape, fill_value })
     }

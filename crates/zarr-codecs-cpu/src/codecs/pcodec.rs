@@ -195,7 +195,7 @@ fn encode<T: pco::data_types::Number + bytemuck::Pod>(
         }
     };
     // The bytes that numcodecs makes; the other functions of pco put the number type into the file's header too.
-    *encoded = simple_compress(numbers, config).map_err(|error| CodecError::parameter(NAME, error.to_string()).with_source(error))?;
+    *encoded = simple_compress(numbers, config).map_err(|error| CodecError::parameter(NAME, "cannot encode").with_source(error))?;
     Ok(())
 }
 
@@ -214,7 +214,7 @@ fn decode<T: pco::data_types::Number + bytemuck::Pod>(encoded: &[u8], decoded: &
 fn decode_numbers<T: pco::data_types::Number>(encoded: &[u8], decoded: &mut [T]) -> Result<(), CodecError> {
     let malformed = |rest: &[u8], error: pco::errors::PcoError| {
         let offset = u64::try_from(encoded.len().saturating_sub(rest.len())).unwrap_or(u64::MAX);
-        CodecError::format(NAME, error.to_string()).with_source(error).at(offset)
+        CodecError::format(NAME, "the data are damaged").with_source(error).at(offset)
     };
     let expected = decoded.len();
     let mut left = decoded;

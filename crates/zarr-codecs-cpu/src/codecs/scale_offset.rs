@@ -57,7 +57,7 @@ pub(crate) fn register(provider: HostProvider) -> HostProvider {
 /// The element that a value of the configuration stands for.
 fn scalar(key: &str, value: Option<Json>, data_type: &DataType) -> Result<Option<FillValue>, CodecError> {
     let parse = |value: Json| FillValue::parse(&value, data_type);
-    value.map(parse).transpose().map_err(|error| CodecError::metadata(NAME, format!("{key}: {error}")).with_source(error))
+    value.map(parse).transpose().map_err(|error| CodecError::metadata(NAME, key).with_source(error))
 }
 
 fn integer(number: Number, element: &FillValue) -> i128 {

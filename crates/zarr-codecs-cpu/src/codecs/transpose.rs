@@ -91,7 +91,7 @@ impl Transpose {
             .iter()
             .map(|axis| CopyAxis { len: axis.len, destination: Offsets::Stride(target(axis)), source: Offsets::Stride(source(axis)) })
             .collect();
-        copy_axes(to, 0, from, 0, &axes, element).map_err(|error| CodecError::parameter(NAME, error.to_string()).with_source(error))
+        copy_axes(to, 0, from, 0, &axes, element).map_err(|error| CodecError::parameter(NAME, "cannot copy").with_source(error))
     }
 
     /// The decoded axes in order, neighbours that stay neighbours taken together.

@@ -24,20 +24,20 @@ pub struct Adapter {
 #[non_exhaustive]
 pub enum AdapterError {
     /// The file could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// The file is not what it must be.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: toml::de::Error,
+        error: toml::de::Error,
     },
     /// A pattern of what is not supported fits no vector.
     #[error("{}: no vector fits {pattern:?}", path.display())]
@@ -105,8 +105,8 @@ impl Adapter {
     /// # Errors
     /// [`AdapterError::Io`] and [`AdapterError::Syntax`].
     pub fn load(path: &Path) -> Result<Self, AdapterError> {
-        let text = fs::read_to_string(path).map_err(|source| AdapterError::Io { path: path.to_owned(), source })?;
-        let file = toml::from_str(&text).map_err(|source| AdapterError::Syntax { path: path.to_owned(), source })?;
+        let text = fs::read_to_string(path).map_err(|error| AdapterError::Io { path: path.to_owned(), error })?;
+        let file = toml::from_str(&text).map_err(|error| AdapterError::Syntax { path: path.to_owned(), error })?;
         Ok(Self { file, path: path.to_owned() })
     }
 

@@ -123,11 +123,7 @@ fn refused(error: &dyn Error) -> Trouble {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
-        // Some errors say already what their source says.
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
+        text = format!("{text}: {error}");
         source = error.source();
     }
     Trouble::Refused(text)

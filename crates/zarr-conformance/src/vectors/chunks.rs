@@ -68,7 +68,7 @@ fn load_one(folder: &Path, id: String) -> Result<ChunkVector, VectorError> {
         return Err(wrong(format!("{} is no part of a vector", file_name(path))));
     }
     let path = folder.join("case.toml");
-    let case: CaseFile = toml::from_str(&read_text(&path)?).map_err(|source| VectorError::Syntax { path, source })?;
+    let case: CaseFile = toml::from_str(&read_text(&path)?).map_err(|error| VectorError::Syntax { path, error })?;
     let json = Json::parse(case.codec.as_bytes()).map_err(|error| wrong(format!("`codec`: {error}")))?;
     let codec = Extension::parse(&json).map_err(|error| wrong(format!("`codec`: {error}")))?;
     let decoded = match (case.bytes, &case.data_type, case.shape) {

@@ -20,8 +20,18 @@ pub(super) fn from_object_store(error: Theirs, what: &str) -> StoreError {
         other if is_transient(other) => StoreErrorKind::Transient,
         _ => StoreErrorKind::Io,
     };
-    let message = format!("{what}: {}", one_line(&error.to_string()));
-    StoreError::new(kind, message).with_source(error)
+    StoreError::new(kind, format!("{what}: {}", one_line(&all_of(&error))))
+}
+
+/// The whole chain in one text. It is not handed on as a source: some of its messages repeat deeper ones, and any may hold a secret.
+fn all_of(error: &Theirs) -> String {
+    let mut text = error.to_string();
+    for cause in chain(error).skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn one_line(text: &str) -> String {
@@ -82,6 +92,28 @@ fn is_transient(_: &Theirs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_deepest_cause_is_told_once() {
+        let deep = || std::io::Error::other("connection refused by peer");
+        let shown = Theirs::Generic { store: "HTTP", source: Box::new(deep()) };
+        assert_eq!(from_object_store(shown, "cannot read").message(), "cannot read: Generic HTTP error: connection refused by peer");
+        #[derive(Debug)]
+        struct Hides(std::io::Error);
+        impl std::fmt::Display for Hides {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("error sending request")
+            }
+        }
+        impl Error for Hides {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let error = from_object_store(Theirs::Generic { store: "HTTP", source: Box::new(Hides(deep())) }, "cannot read");
+        assert!(error.message().ends_with("error sending request: connection refused by peer"), "{error}");
+        assert!(error.source().is_none());
+    }
 
     #[test]
     fn signatures_are_hidden() {

@@ -151,7 +151,7 @@ impl ObjectStoreAdapter {
             (false, false) => format!("{}/{below}", self.prefix),
         };
         Path::parse(joined)
-            .map_err(|error| StoreError::new(StoreErrorKind::InvalidKey, "object stores cannot hold this key").with_source(error))
+            .map_err(|error| StoreError::new(StoreErrorKind::InvalidKey, format!("object stores cannot hold this key: {error}")))
     }
 
     /// The key of an object; `None` for objects whose names cannot be keys.

@@ -30,10 +30,7 @@ fn built<S: ObjectStore>(
 ) -> Result<Arc<dyn ObjectStore>, StoreError> {
     match PerProcess::new(build) {
         Ok(store) => Ok(Arc::new(store)),
-        Err(error) => {
-            let message = format!("{url}: {error}");
-            Err(StoreError::new(StoreErrorKind::Parameter, message).with_source(error))
-        }
+        Err(error) => Err(StoreError::new(StoreErrorKind::Parameter, format!("{url}: {error}"))),
     }
 }
 
