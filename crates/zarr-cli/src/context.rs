@@ -132,6 +132,11 @@ impl Context {
         }
     }
 
+    /// Opens a store at a URL, to write.
+    pub(crate) fn store_to_write(&self, url: &str) -> Result<AnyStore> {
+        Ok(zarr::open_url(url, &self.open_options(Access::Write))?)
+    }
+
     /// Opens a place to write to.
     pub(crate) fn destination(&self, url: &str) -> Result<Destination> {
         let wrong = |error: ArrayError| with_schemes(url, Failure::from(error).context(format!("cannot write to {url}")));
@@ -186,7 +191,7 @@ impl Destination {
     /// Whether there is an array or a group.
     pub(crate) fn holds_node(&self) -> Result<bool> {
         let mut found = false;
-        for document in ["zarr.json", ".zarray", ".zgroup"] {
+        for document in suggest::DOCUMENTS {
             found |= store::size(&self.store, &self.prefix()?.key(document)?)?.is_some();
         }
         Ok(found)

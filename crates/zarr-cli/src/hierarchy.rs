@@ -5,12 +5,14 @@ use std::path::{Component, Path, PathBuf};
 
 use zarr::meta::NodePath;
 use zarr::store::FilesystemStore;
-use zarr::{Group, Node, Options, Version};
+use zarr::store_api::{AnyStore, StoreKey};
+use zarr::{Group, Node, Version};
 
-use crate::context::{Context, Destination, archive};
+use crate::context::{Context, Destination, archive, is_remote};
 use crate::copy::Marker;
 use crate::error::{Failure, Result};
-use crate::suggest::is_node;
+use crate::store;
+use crate::suggest::{DOCUMENTS, is_node};
 
 /// The group at the root of a hierarchy, and the way from there to a new node.
 pub(crate) struct Hierarchy {
@@ -19,10 +21,21 @@ pub(crate) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The hierarchy around a place; `None` where there is none, and for stores that are no directories: nobody asks what is above a URL.
-    pub(crate) fn around(url: &str, destination: &Destination, options: &Options) -> Result<Option<Self>> {
-        let (opened, root, relative) = if let Some((file, inside)) = archive(url) {
-            (Node::open(destination.store.clone(), "/", options), PathBuf::from(file), inside.trim_start_matches('/').to_owned())
+    /// The hierarchy around a place; `None` where there is none.
+    pub(crate) fn around(url: &str, destination: &Destination, context: &Context) -> Result<Option<Self>> {
+        let options = &context.options();
+        let (opened, relative) = if let Some((_, inside)) = archive(url) {
+            (Node::open(destination.store.clone(), "/", options), inside.trim_start_matches('/').to_owned())
+        } else if is_remote(url) {
+            match above_url(url, context) {
+                Ok(Some((store, relative))) => (Node::open(store, "/", options), relative),
+                Ok(None) => return Ok(None),
+                Err(failure) => {
+                    let unknown = "whether it is in a hierarchy cannot be found out, whose consolidated metadata would lack it";
+                    context.note(&format!("{unknown}: {}", failure.line()));
+                    return Ok(None);
+                }
+            }
         } else {
             // As the store has it: a URL is more than a path behind its scheme.
             let name = destination.store.name();
@@ -32,12 +45,12 @@ impl Hierarchy {
             let Ok(below) = place.strip_prefix(root) else { return Ok(None) };
             let names: Option<Vec<&str>> = below.iter().map(OsStr::to_str).collect();
             let Some(names) = names else { return Ok(None) };
-            (Node::open(FilesystemStore::new(root)?, "/", options), root.to_owned(), names.join("/"))
+            (Node::open(FilesystemStore::new(root)?, "/", options), names.join("/"))
         };
         match opened {
             _ if relative.is_empty() => Ok(None),
             Ok(Node::Group(root)) => Ok(Some(Self { root: *root, relative })),
-            Ok(Node::Array(_)) => Err(Failure::usage(format!("{} is an array, and nothing can be below one", root.display()))),
+            Ok(Node::Array(array)) => Err(Failure::usage(format!("{} is an array, and nothing can be below one", array.store().name()))),
             // Whatever is wrong with it does not hinder what is below.
             Err(_) => Ok(None),
         }
@@ -65,9 +78,49 @@ impl Hierarchy {
         // The root as it is now: a copy takes long.
         let root = Group::open(self.root.store().clone(), "/", &context.options());
         if let Err(error) = root.and_then(|mut root| if root.is_consolidated() { root.consolidate() } else { Ok(()) }) {
-            context.note(&format!("consolidated metadata of {} lack it: {error}", self.root.store().name()));
+            context.note(&format!("the consolidated metadata of {} lack it: {error}", self.root.store().name()));
         }
     }
+}
+
+/// The topmost store on an unbroken way of nodes above a URL, and the path from there to the URL.
+fn above_url(url: &str, context: &Context) -> Result<Option<(AnyStore, String)>> {
+    let url = url.trim_end_matches('/');
+    let Some(host) = url.find("://").map(|scheme| scheme + 3) else { return Ok(None) };
+    let mut found = None;
+    for (at, _) in url.rmatch_indices('/').take_while(|(at, _)| *at >= host) {
+        let (above, below) = (url.get(..at).unwrap_or_default(), url.get(at + 1..).unwrap_or_default());
+        let Some(relative) = decoded(below) else { return Ok(None) };
+        let store = context.store_to_write(above)?;
+        match holds_node(&store) {
+            Ok(true) => found = Some((store, relative)),
+            // What lies above what may be looked at is the business of others.
+            Ok(false) | Err(_) if found.is_some() => break,
+            Ok(false) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(found)
+}
+
+fn holds_node(store: &AnyStore) -> Result<bool> {
+    for document in DOCUMENTS {
+        if store::size(store, &StoreKey::new(document)?)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The path in a part of a URL, where `%` stands for itself nowhere.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let mut digit = || char::from(rest.next()?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        bytes.push(if byte == b'%' { digit()? << 4 | digit()? } else { byte });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// A local path with links and `..` resolved, of which the end need not exist yet.
@@ -75,4 +128,17 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let (there, rest) = path.ancestors().find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)))?;
     rest.components().all(|part| matches!(part, Component::Normal(_))).then(|| there.join(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_urls() {
+        assert_eq!(decoded("the%20whole/caf%C3%A9").as_deref(), Some("the whole/café"));
+        for wrong in ["100%", "a%2", "%zz", "%FF"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -76,8 +76,11 @@ pub(crate) fn for_file(path: &str) -> Option<String> {
     Some(format!("a node is named by its directory: {}", node.display()))
 }
 
+/// The keys that make a node.
+pub(crate) const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
+
 pub(crate) fn is_node(directory: &Path) -> bool {
-    ["zarr.json", ".zarray", ".zgroup"].iter().any(|document| directory.join(document).is_file())
+    DOCUMENTS.iter().any(|document| directory.join(document).is_file())
 }
 
 /// The names of the nodes directly in a directory.

@@ -102,7 +102,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
             return Err(Failure::usage("the source lies in the destination"));
         }
         let items = items(args, entries, &root)?;
-        let hierarchy = Hierarchy::around(&args.destination, &destination, &context.options())?;
+        let hierarchy = Hierarchy::around(&args.destination, &destination, context)?;
         let mut copy = Copy { args, context, destination: &destination, hierarchy: hierarchy.as_ref(), root, items, source };
         let done = copy.run()?;
         if let Some(hierarchy) = hierarchy {

@@ -1,31 +1,35 @@
 //! `zarr create`
 
 use zarr::meta::{Json, JsonObject, NodePath};
-use zarr::{Array, ArrayBuilder, DataType, FillValue, Version};
+use zarr::{Array, ArrayBuilder, DataType, FillValue, Group, Version};
 
 use crate::codecs::{self, CodecSpec, Kind};
 use crate::commands::copy::parse_version;
 use crate::commands::info::path_first;
-use crate::context::Context;
+use crate::context::{Context, Destination};
 use crate::copy::Marker;
+use crate::describe::{ArrayFacts, group_line};
 use crate::error::{Context as _, Failure, Result};
 use crate::hierarchy::Hierarchy;
 use crate::layout::{Lengths, Shards, parse_data_type, parse_lengths, parse_shards};
-use crate::units;
+use crate::{json, store, units};
 
-/// Create an array
+/// Create an array, or with --group a group
 ///
 /// In a hierarchy, groups between it and the group above it are created where they are missing, and consolidated metadata of the root take it in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
     /// Where: a directory, `archive.zip/path`, or a URL
     pub(crate) path: String,
+    /// Create a group, of a version and with attributes
+    #[arg(long, conflicts_with_all = ["shape", "dtype", "chunks", "shards", "codec", "fill", "dimension_names"])]
+    group: bool,
     /// Elements along each axis: `240,721,1440`; empty for a scalar
-    #[arg(long, value_parser = parse_shape, value_name = "N,..")]
-    shape: Shape,
+    #[arg(long, value_parser = parse_shape, value_name = "N,..", required_unless_present = "group")]
+    shape: Option<Shape>,
     /// The data type: float32, int16, bool, complex64, `datetime64[ns]`, U10, S4, string, .., or JSON as the metadata has it
-    #[arg(long, value_parser = parse_data_type, value_name = "TYPE")]
-    dtype: DataType,
+    #[arg(long, value_parser = parse_data_type, value_name = "TYPE", required_unless_present = "group")]
+    dtype: Option<DataType>,
     /// Elements of a chunk along each axis: `24,721,all`, or by name: `time=24,latitude=all` [default: up to 4 MiB, the last axes whole]
     #[arg(long, value_parser = parse_lengths, value_name = "N,..")]
     chunks: Option<Lengths>,
@@ -61,65 +65,18 @@ fn parse_shape(text: &str) -> Result<Shape, String> {
 }
 
 pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
-    let shape = args.shape.0.clone();
-    let names: Option<Vec<Option<String>>> =
-        args.dimension_names.as_ref().map(|names| names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect());
-    let mut builder =
-        ArrayBuilder::new(shape.clone(), args.dtype.clone()).optional_dimension_names(names.clone()).overwrite(args.overwrite);
-    let lengths = |lengths: &Lengths, option: &str| {
-        lengths
-            .resolve(&shape, names.as_deref(), &shape.iter().map(|&length| length.max(1)).collect::<Vec<_>>())
-            .ok_or_else(|| Failure::usage(format!("--{option} does not fit an array of {}", units::count(shape.len() as u64, "dimension"))))
-    };
-    if let Some(chunks) = &args.chunks {
-        builder = builder.chunks(lengths(chunks, "chunks")?);
-    }
-    if let Some(Shards::Of(shards)) = &args.shards {
-        builder = builder.shards(lengths(shards, "shards")?);
-    }
-    if let Some(codec) = &args.codec {
-        let chain = codec.chain(&args.dtype, shape.len(), None);
-        let of = |kind| chain.iter().filter(|codec| codecs::kind(codec) == kind).cloned().collect::<Vec<_>>();
-        builder = builder.filters(of(Kind::ArrayToArray)).compressors(of(Kind::BytesToBytes));
-        if let Some(codec) = of(Kind::ArrayToBytes).into_iter().next() {
-            builder = builder.array_to_bytes(codec);
+    let attributes = args.attributes.as_deref().map(parse_attributes).transpose()?;
+    let new = match (&args.shape, &args.dtype) {
+        (Some(Shape(shape)), Some(data_type)) => {
+            let builder = builder(args, shape, data_type)?;
+            New::Array(Box::new(attributes.into_iter().fold(builder, ArrayBuilder::attributes)))
         }
-    }
-    if let Some(fill) = &args.fill {
-        builder = builder.fill_value(parse_fill(fill, &args.dtype)?);
-    }
-    if let Some(attributes) = &args.attributes {
-        builder = builder.attributes(parse_attributes(attributes)?);
-    }
+        _ => New::Group(attributes.unwrap_or_default()),
+    };
     let destination = context.destination(&args.path)?;
-    let create = || {
-        let hierarchy = Hierarchy::around(&args.path, &destination, &context.options())?;
-        let version = args.version.or(hierarchy.as_ref().map(Hierarchy::version)).unwrap_or_default();
-        if version == Version::V2 && matches!(args.shards, Some(Shards::Of(_))) {
-            return Err(Failure::usage("version 2 of the format has no shards"));
-        }
-        let builder = builder.version(version);
-        // What does not hold together is told before anything is made for it.
-        Array::from_metadata(destination.store.clone(), &destination.path, builder.metadata()?, &context.options())?;
-        if !args.overwrite {
-            if let Some(copy) = Marker::load(&destination.store, &NodePath::new_v2(&destination.path)?)? {
-                return Err(copy.in_the_way(&args.path).hint("`zarr copy --resume` goes on with it, --overwrite removes it"));
-            }
-            destination.check_vacant(&args.path)?;
-        }
-        if let Some(hierarchy) = &hierarchy {
-            hierarchy.make_groups()?;
-        }
-        let array = builder.create(destination.store.clone(), &destination.path, &context.options())?;
-        if let Some(hierarchy) = hierarchy {
-            hierarchy.consolidate(context);
-        }
-        destination.finish()?;
-        Ok(array)
-    };
-    match create() {
-        Ok(array) => {
-            let facts = crate::describe::ArrayFacts::of_metadata(&array);
+    match create(args, new, &destination, context) {
+        Ok(Created::Array(array)) => {
+            let facts = ArrayFacts::of_metadata(&array);
             if context.json {
                 return context.print_json(path_first(&args.path, facts.to_json(&array)));
             }
@@ -133,11 +90,99 @@ pub(crate) fn run(args: &CreateArgs, context: &Context) -> Result<()> {
             ));
             Ok(())
         }
+        Ok(Created::Group(group)) => {
+            if context.json {
+                let format = if group.version() == Version::V2 { 2 } else { 3 };
+                return context
+                    .print_json(json::object().with("path", args.path.as_str()).with("kind", "group").with("zarr_format", format));
+            }
+            context.note(&format!("created {}: {}", args.path, group_line(&group)));
+            Ok(())
+        }
         Err(failure) => {
             destination.abandon();
             Err(failure.context(format!("cannot create {}", args.path)))
         }
     }
+}
+
+/// What is to be created.
+enum New {
+    Array(Box<ArrayBuilder>),
+    Group(JsonObject),
+}
+
+enum Created {
+    Array(Box<Array>),
+    Group(Box<Group>),
+}
+
+fn builder(args: &CreateArgs, shape: &[u64], data_type: &DataType) -> Result<ArrayBuilder> {
+    let names: Option<Vec<Option<String>>> =
+        args.dimension_names.as_ref().map(|names| names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect());
+    let mut builder = ArrayBuilder::new(shape, data_type.clone()).optional_dimension_names(names.clone()).overwrite(args.overwrite);
+    let lengths = |lengths: &Lengths, option: &str| {
+        lengths
+            .resolve(shape, names.as_deref(), &shape.iter().map(|&length| length.max(1)).collect::<Vec<_>>())
+            .ok_or_else(|| Failure::usage(format!("--{option} does not fit an array of {}", units::count(shape.len() as u64, "dimension"))))
+    };
+    if let Some(chunks) = &args.chunks {
+        builder = builder.chunks(lengths(chunks, "chunks")?);
+    }
+    if let Some(Shards::Of(shards)) = &args.shards {
+        builder = builder.shards(lengths(shards, "shards")?);
+    }
+    if let Some(codec) = &args.codec {
+        let chain = codec.chain(data_type, shape.len(), None);
+        let of = |kind| chain.iter().filter(|codec| codecs::kind(codec) == kind).cloned().collect::<Vec<_>>();
+        builder = builder.filters(of(Kind::ArrayToArray)).compressors(of(Kind::BytesToBytes));
+        if let Some(codec) = of(Kind::ArrayToBytes).into_iter().next() {
+            builder = builder.array_to_bytes(codec);
+        }
+    }
+    if let Some(fill) = &args.fill {
+        builder = builder.fill_value(parse_fill(fill, data_type)?);
+    }
+    Ok(builder)
+}
+
+fn create(args: &CreateArgs, new: New, destination: &Destination, context: &Context) -> Result<Created> {
+    let (store, options) = (&destination.store, context.options());
+    let hierarchy = Hierarchy::around(&args.path, destination, context)?;
+    let version = args.version.or(hierarchy.as_ref().map(Hierarchy::version)).unwrap_or_default();
+    let new = match new {
+        New::Array(_) if version == Version::V2 && matches!(args.shards, Some(Shards::Of(_))) => {
+            return Err(Failure::usage("version 2 of the format has no shards"));
+        }
+        New::Array(builder) => {
+            let builder = builder.version(version);
+            // What does not hold together is told before anything is made for it.
+            Array::from_metadata(store.clone(), &destination.path, builder.metadata()?, &options)?;
+            New::Array(Box::new(builder))
+        }
+        group => group,
+    };
+    if !args.overwrite {
+        if let Some(copy) = Marker::load(store, &NodePath::new_v2(&destination.path)?)? {
+            return Err(copy.in_the_way(&args.path).hint("`zarr copy --resume` goes on with it, --overwrite removes it"));
+        }
+        destination.check_vacant(&args.path)?;
+    }
+    if let Some(hierarchy) = &hierarchy {
+        hierarchy.make_groups()?;
+    }
+    let created = match new {
+        New::Array(builder) => Created::Array(Box::new(builder.create(store.clone(), &destination.path, &options)?)),
+        New::Group(attributes) => {
+            let group = Group::create_async(store.clone(), &destination.path, attributes, version, args.overwrite, &options);
+            Created::Group(Box::new(store::wait(group)?))
+        }
+    };
+    if let Some(hierarchy) = hierarchy {
+        hierarchy.consolidate(context);
+    }
+    destination.finish()?;
+    Ok(created)
 }
 
 fn parse_fill(text: &str, data_type: &DataType) -> Result<FillValue> {

@@ -264,6 +264,37 @@ fn what_is_created_in_a_hierarchy_belongs_to_it() {
 }
 
 #[test]
+fn groups_are_created() {
+    let (_directory, at) = temporary();
+    let created = ok(&["create", &at("g"), "--group", "--attributes", r#"{"title": "bare"}"#]);
+    assert_eq!(created.stderr, format!("created {}: group, v3\n", at("g")));
+    let info = ok(&["info", &at("g"), "--json"]).json();
+    assert_eq!((&info["kind"], &info["attributes"]["title"], &info["zarr_format"]), (&"group".into(), &"bare".into(), &3.into()));
+    let json = ok(&["create", &at("h"), "--group", "--version", "2", "--json"]).json();
+    assert_eq!(json, serde_json::json!({"path": at("h"), "kind": "group", "zarr_format": 2}));
+    assert_eq!(crate::common::files(&at("h")), [".zgroup"]);
+    // Groups between, and the version, are those of the hierarchy; its consolidated metadata take the new one in.
+    for root in [at("whole"), at("whole.zip")] {
+        ok(&["copy", &sample("sea_surface.zarr"), &root]);
+        ok(&["create", &format!("{root}/a/b"), "--group"]);
+        let tree = ok(&["tree", &root, "--json"]).json();
+        let found = |path: &str| tree["nodes"].as_array().unwrap().iter().any(|node| node["path"] == path && node["zarr_format"] == 2);
+        assert!(found("/a") && found("/a/b"), "{tree}");
+    }
+    ok(&["create", &at("in.zip"), "--group"]);
+    assert_eq!(ok(&["info", &at("in.zip"), "--json"]).json()["kind"], "group");
+    // What is there stays, unless it is to go.
+    let refused = zarr(&["create", &at("g"), "--group"]);
+    assert!(refused.code == 1 && refused.stderr.contains("already\nhint: --overwrite"), "{}", refused.stderr);
+    ok(&["create", &at("g/x"), "--shape", "3", "--dtype", "int8"]);
+    ok(&["create", &at("g"), "--group", "--overwrite"]);
+    assert_eq!(crate::common::files(&at("g")), ["zarr.json"]);
+    for wrong in [&["--group", "--dtype", "int8"][..], &["--group", "--chunks", "3"], &["--shape", "3"], &["--dtype", "int8"], &[]] {
+        assert_eq!(zarr(&[&["create", &at("w")], wrong].concat()).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
 fn an_array_is_not_created_over_what_is_there() {
     let (_directory, at) = temporary();
     std::fs::create_dir_all(at("a/c")).unwrap();

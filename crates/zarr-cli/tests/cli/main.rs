@@ -6,4 +6,5 @@ mod copy;
 mod devices;
 mod http;
 mod look;
+mod s3;
 mod validate;
