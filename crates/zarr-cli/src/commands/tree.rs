@@ -1,5 +1,7 @@
 //! `zarr tree`
 
+use std::process::ExitCode;
+
 use zarr::Node;
 use zarr::meta::Json;
 
@@ -11,6 +13,8 @@ use crate::table::{Align, BOLD, DIM, RED, Table};
 use crate::{json, units};
 
 /// Show a hierarchy: each array's shape, chunks, data type, codecs and sizes
+///
+/// A node that cannot be read is shown as such and told on standard error, the others are shown all the same, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TreeArgs {
     /// The group (or array)
@@ -20,7 +24,7 @@ pub(crate) struct TreeArgs {
     metadata_only: bool,
 }
 
-pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<()> {
+pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<ExitCode> {
     let opened = context.open(&args.path, &context.options())?;
     let mut entries = walk(opened.node)?;
     let mut facts: Vec<Option<ArrayFacts>> = Vec::new();
@@ -41,7 +45,8 @@ pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<()> {
     if context.json {
         let nodes: Json = entries.iter().zip(&facts).map(|(entry, facts)| entry_json(entry, facts.as_ref())).collect();
         let object = json::object().with("path", args.path.as_str()).with("nodes", nodes);
-        return context.print_json(object);
+        context.print_json(object)?;
+        return Ok(outcome(entries));
     }
     let mut table = Table::new([
         ("", Align::Left),
@@ -92,7 +97,14 @@ pub(crate) fn run(args: &TreeArgs, context: &Context) -> Result<()> {
         let arrays = units::count(arrays, "array");
         text.push_str(&format!("{DIM}{arrays}, {} stored, {} decoded{ratio}{DIM:#}\n", units::bytes(stored), units::bytes(decoded)));
     }
-    context.print(&text)
+    context.print(&text)?;
+    Ok(outcome(entries))
+}
+
+/// Tells what could not be read.
+fn outcome(entries: Vec<Entry>) -> ExitCode {
+    let failures = entries.into_iter().filter_map(|Entry { path, node }| Some(node.err()?.context(format!("cannot read /{path}"))));
+    failures.map(|failure| failure.report()).last().unwrap_or(ExitCode::SUCCESS)
 }
 
 /// The lines that lead to a node in the drawing.

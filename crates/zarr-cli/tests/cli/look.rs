@@ -49,7 +49,8 @@ fn a_node_that_cannot_be_opened_does_not_hide_the_others() {
     crate::common::copy_directory(&sample("sea_surface.zarr"), &at("s"));
     std::fs::remove_file(at("s/.zmetadata")).unwrap();
     std::fs::write(at("s/latitude/.zarray"), "{\"zarr_format\": 2}").unwrap();
-    let tree = ok(&["tree", &at("s")]);
+    let tree = zarr(&["tree", &at("s")]);
+    assert_eq!(tree.code, 1);
     assert!(
         tree.text().contains("├── latitude                      cannot be opened: latitude/.zarray: $: the required key"),
         "{}",
@@ -147,7 +148,8 @@ fn a_directory_that_cannot_be_read_hides_nothing_else() {
     std::fs::create_dir_all(format!("{root}/height/{deep}")).unwrap();
     std::fs::rename(at("lower"), format!("{root}/height/{deep}/lower")).unwrap();
 
-    let tree = ok(&["tree", &root]);
+    let tree = zarr(&["tree", &root]);
+    assert!(tree.code == 1 && tree.stderr.starts_with("error: cannot read /height\n"), "{}", tree.stderr);
     assert!(tree.text().contains("height  ") && tree.text().contains("cannot be opened: invalid key: cannot list "), "{}", tree.text());
     assert!(tree.text().contains("8 arrays, "), "{}", tree.text());
     let validated = zarr(&["validate", &root, "--json"]);
@@ -271,4 +273,22 @@ fn a_node_that_cannot_be_opened_leaves_the_table_narrow() {
         assert!(good.chars().count() < 100, "{good}");
         assert!(run.text().contains("pickles are not read"), "{}", run.text());
     }
+}
+
+#[test]
+fn a_node_that_cannot_be_read_fails_the_tree() {
+    let (_directory, at) = temporary();
+    ok(&["create", &at("g"), "--group"]);
+    for name in ["bad", "good"] {
+        ok(&["create", &at(&format!("g/{name}")), "--shape", "3", "--dtype", "int8"]);
+    }
+    std::fs::write(at("g/bad/zarr.json"), "{").unwrap();
+    for options in [&[][..], &["--json"], &["--metadata-only"], &["--quiet"]] {
+        let run = zarr(&[&["tree", &at("g")], options].concat());
+        assert!(run.text().contains("good"), "{}", run.text());
+        assert!(run.stderr.starts_with("error: cannot read /bad\n  because: bad/zarr.json: not valid JSON"), "{}", run.stderr);
+        assert_eq!(run.code, 1);
+    }
+    std::fs::remove_dir_all(at("g/bad")).unwrap();
+    assert_eq!(ok(&["tree", &at("g")]).stderr, "");
 }
