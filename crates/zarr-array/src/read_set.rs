@@ -1,6 +1,5 @@
 //! Many reads as one.
 
-
 use futures::{StreamExt, TryStreamExt, stream};
 use zarr_buffer_api::TileWriter;
 use zarr_store_api::AnyStore;
