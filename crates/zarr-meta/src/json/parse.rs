@@ -85,7 +85,9 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, depth: usize) -> Result<Json, MetadataError> {
         match self.peek() {
+            None if depth == 0 => Err(self.error("the document is empty")),
             None => Err(self.error("the document ends where a value should be")),
+            Some(b'<') => Err(self.error("expected a value, found `<`: this is a page of HTML or XML")),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'"') => Ok(Json::String(self.string()?)),
@@ -288,6 +290,13 @@ mod tests {
             text("{\n  \"a\": 01}").map_err(|error| error.to_string()),
             Err("not valid JSON at line 2, column 8 (byte 9): malformed number".to_owned())
         );
+        for (document, problem) in [
+            ("\n<!DOCTYPE html><html>", "line 2, column 1 (byte 1): expected a value, found `<`: this is a page of HTML or XML"),
+            ("", "line 1, column 1 (byte 0): the document is empty"),
+            ("[", "line 1, column 2 (byte 1): the document ends where a value should be"),
+        ] {
+            assert_eq!(text(document).map_err(|error| error.to_string()), Err(format!("not valid JSON at {problem}")));
+        }
     }
 
     #[test]
