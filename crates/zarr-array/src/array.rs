@@ -64,7 +64,10 @@ impl Array {
         let path = node_path(path)?;
         match node::load(&storage, &path).await? {
             Some(metadata) if metadata.is_array() => Self::from_stored(storage, path, metadata, options),
-            _ => Err(ArrayError::NotFound { what: "array", path: path.to_string(), store: storage.name() }),
+            found => {
+                let what = if found.is_some() { "array, but a group," } else { "array" };
+                Err(ArrayError::NotFound { what, path: path.to_string(), store: storage.name() })
+            }
         }
     }
 
@@ -83,7 +86,7 @@ impl Array {
                 (array.to_v3().map_err(|source| ArrayError::Metadata { key: path.key(".zarray"), source })?, ".zarray")
             }
             StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {
-                return Err(ArrayError::NotFound { what: "array", path: path.to_string(), store: storage.name() });
+                return Err(ArrayError::NotFound { what: "array, but a group,", path: path.to_string(), store: storage.name() });
             }
         };
         metadata.check().map_err(|source| ArrayError::Metadata { key: path.key(document), source })?;

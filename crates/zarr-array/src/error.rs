@@ -50,9 +50,9 @@ pub enum ArrayError {
     /// The caller's data or buffer does not fit the selection or the data type, or a path is no path of a node.
     Parameter(String),
 
-    /// There is no node at a path.
+    /// There is no node at a path, or one of the other kind.
     NotFound {
-        /// `array`, `group` or `node`.
+        /// `array`, `group` or `node`, and which is there in its place.
         what: &'static str,
         /// The path asked for.
         path: String,
@@ -79,6 +79,8 @@ impl fmt::Display for ArrayError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::Buffer(error) => error.fmt(f),
+            // It names the path itself.
+            Self::Metadata { source: source @ MetadataError::Path { .. }, .. } => source.fmt(f),
             Self::Metadata { key, source } => write!(f, "{key}: {source}"),
             Self::Codecs { path, source } => write!(f, "array {path}: {source}"),
             Self::Chunk { key, chunk, source } => write!(f, "chunk {chunk:?} ({key}): {source}"),

@@ -103,7 +103,10 @@ impl Group {
         let (storage, path) = (Storage(store.into()), node_path(path)?);
         match node::load(&storage, &path).await? {
             Some(stored) if !stored.is_array() => Self::from_stored(storage, path, stored, options).await,
-            _ => Err(ArrayError::NotFound { what: "group", path: path.to_string(), store: storage.name() }),
+            found => {
+                let what = if found.is_some() { "group, but an array," } else { "group" };
+                Err(ArrayError::NotFound { what, path: path.to_string(), store: storage.name() })
+            }
         }
     }
 
@@ -208,7 +211,7 @@ impl Group {
     pub async fn array_async(&self, relative: &str) -> Result<Array, ArrayError> {
         let node = self.get_async(relative).await?;
         let path = node.path().to_string();
-        node.into_array().ok_or_else(|| ArrayError::NotFound { what: "array", path, store: self.storage.name() })
+        node.into_array().ok_or_else(|| ArrayError::NotFound { what: "array, but a group,", path, store: self.storage.name() })
     }
 
     fn open_stored(&self, path: NodePath, stored: StoredMetadata) -> Result<Node, ArrayError> {

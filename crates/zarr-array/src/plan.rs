@@ -395,7 +395,7 @@ impl Plan {
         scratch: &mut Scratch,
     ) -> Result<(), ArrayError> {
         let bound = self.bound(&part.node)?;
-        self.decode_bound(&bound, part, encoded, leaf, tile, scratch).map_err(|error| self.error(&part.node, error))
+        self.decode_bound(&bound, part, encoded, leaf, tile, scratch).map_err(|error| self.error(&part.node, of_page(error, encoded)))
     }
 
     fn decode_bound(
@@ -443,7 +443,7 @@ impl Plan {
         bound
             .chain
             .decode(encoded, Target::Variable { elements: &mut elements, limit }, scratch)
-            .map_err(|error| self.error(node, error))?;
+            .map_err(|error| self.error(node, of_page(error, encoded)))?;
         Ok(elements)
     }
 
@@ -454,6 +454,19 @@ impl Plan {
 
     fn shard_error(&self, node: &ShardNode, source: CodecError) -> ArrayError {
         ArrayError::Chunk { key: node.key.clone(), chunk: node.chunk.to_vec(), source }
+    }
+}
+
+/// Says of bytes that do not decode what they look like, where they are what servers and proxies answer in place of a value.
+fn of_page(error: CodecError, encoded: &[u8]) -> CodecError {
+    let text = encoded.trim_ascii_start();
+    let begins = |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
+    match ["<!DOCTYPE", "<html", "<?xml"].into_iter().find(|with| begins(with)) {
+        Some(with) => {
+            let message = format!("the stored bytes begin with `{with}`: a page of HTML or XML in place of a chunk");
+            CodecError::new(error.kind(), error.codec(), message).with_source(error)
+        }
+        None => error,
     }
 }
 

@@ -77,7 +77,7 @@ impl Selection {
             }
         }
         if axes.len() > rank {
-            return Err(ArrayError::selection(format!("{} axes selected of {rank}", axes.len())));
+            return Err(ArrayError::selection(too_many(axes.len(), rank)));
         }
         if let Some(at) = ellipsis {
             let tail = axes.split_off(at);
@@ -92,7 +92,7 @@ impl Selection {
         match self {
             Self::Axes(axes) => {
                 if axes.len() > shape.len() {
-                    return Err(ArrayError::selection(format!("{} axes selected of an array of {}", axes.len(), shape.len())));
+                    return Err(ArrayError::selection(too_many(axes.len(), shape.len())));
                 }
                 let whole = AxisSelection::from(..);
                 let selections = axes.iter().chain(std::iter::repeat(&whole));
@@ -152,6 +152,11 @@ impl Selection {
             }
         }
     }
+}
+
+fn too_many(selected: usize, rank: usize) -> String {
+    let (entries, axes) = (if selected == 1 { "entry" } else { "entries" }, if rank == 1 { "axis" } else { "axes" });
+    format!("{selected} {entries}, and the array has {rank} {axes}")
 }
 
 fn split_axes(text: &str) -> Result<Vec<&str>, ArrayError> {

@@ -151,10 +151,15 @@ impl BoundIndex {
 
     pub(crate) fn decode(&self, encoded: &[u8], scratch: &mut Scratch) -> Result<ShardIndex, CodecError> {
         if encoded.len() as u64 != self.encoded_len {
-            return Err(CodecError::format(CODEC, format!("expected an index of {} bytes, found {}", self.encoded_len, encoded.len())));
+            let (expected, found) = (self.encoded_len, encoded.len());
+            return Err(CodecError::format(
+                CODEC,
+                format!("the shard is cut short: its index has {expected} bytes, and {found} are there"),
+            ));
         }
         let mut entries = vec![0; self.decoded_len];
-        let wrong = |error| CodecError::format(CODEC, "the shard's index cannot be decoded").with_source(error);
+        let wrong =
+            |error| CodecError::format(CODEC, "the shard's index cannot be decoded, as when a shard is cut short").with_source(error);
         self.chain.decode(encoded, Target::Exact(&mut entries), scratch).map_err(wrong)?;
         Ok(ShardIndex { entries })
     }

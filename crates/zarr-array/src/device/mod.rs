@@ -463,10 +463,9 @@ fn enqueue_each(
         AnyStore::Async(_) => (most / len).clamp(1, gate.requests()),
     };
     let begun = stream::iter(reads).map(|(array, selection)| {
-        let asked = array.behind(&gate);
+        let array = array.behind(&gate);
         async move {
-            let begun = Begun::ahead(&asked, &selection, target, most).await;
-            // A read that was not asked ahead asks while the others are not polled: by a gate of its own.
+            let begun = Begun::ahead(&array, &selection, target, most).await;
             (array, begun)
         }
     });

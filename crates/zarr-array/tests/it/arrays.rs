@@ -321,7 +321,42 @@ fn a_shard_that_is_cut_short_is_told_from_a_chunk() {
     shard.truncate(shard.len() - 7);
     array.write_encoded_chunk(&[0], shard).unwrap();
     let error = array.read(&Selection::all()).unwrap_err().to_string();
-    assert!(error.starts_with("chunk [0] (c/0): codec sharding_indexed: the shard's index cannot be decoded: codec crc32c: "), "{error}");
+    assert!(
+        error.starts_with(
+            "chunk [0] (c/0): codec sharding_indexed: the shard's index cannot be decoded, as when a shard is cut short: codec crc32c: "
+        ),
+        "{error}"
+    );
+    array.write_encoded_chunk(&[0], vec![1, 2, 3]).unwrap();
+    let error = array.read(&Selection::all()).unwrap_err().to_string();
+    assert!(error.ends_with("codec sharding_indexed: the shard is cut short: its index has 132 bytes, and 3 are there"), "{error}");
+}
+
+#[test]
+fn a_page_in_place_of_a_chunk_is_told() {
+    for (data_type, codecs) in [(DataType::Int32, vec![zarr_meta::Extension::new("crc32c")]), (DataType::String, Vec::new())] {
+        let array = ArrayBuilder::new([8], data_type).chunks([4]).compressors(codecs).create(memory(), "/", &options()).unwrap();
+        array.write_encoded_chunk(&[1], "\n<!doctype html><html>Please log in</html>").unwrap();
+        let error = array.read(&Selection::all()).unwrap_err().to_string();
+        assert!(error.contains("the stored bytes begin with `<!DOCTYPE`: a page of HTML or XML in place of a chunk: codec "), "{error}");
+    }
+}
+
+#[test]
+fn a_node_of_the_other_kind_is_told() {
+    let root = Group::create(memory(), "/", JsonObject::new(), &options()).unwrap();
+    let array = root.create_array("a", &ArrayBuilder::new([4], DataType::Int8)).unwrap();
+    let told = |error: ArrayError| {
+        assert!(matches!(error, ArrayError::NotFound { .. }), "{error:?}");
+        error.to_string()
+    };
+    assert_eq!(told(Array::open(root.store().clone(), "/", &options()).unwrap_err()), "no array, but a group, at / in memory://");
+    assert_eq!(told(root.array("").unwrap_err()), "no array, but a group, at / in memory://");
+    assert_eq!(told(Group::open(array.store().clone(), "/a", &options()).unwrap_err()), "no group, but an array, at /a in memory://");
+    assert_eq!(told(Array::open(root.store().clone(), "/b", &options()).unwrap_err()), "no array at /b in memory://");
+    // A path that is none is named once.
+    let error = Array::open(root.store().clone(), "/a//b", &options()).unwrap_err();
+    assert_eq!(error.to_string(), "node path \"/a//b\": a name must not be empty");
 }
 
 #[test]

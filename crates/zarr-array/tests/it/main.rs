@@ -5,4 +5,3 @@ mod common;
 mod devices;
 mod model;
 mod read_each;
-mod remote;
