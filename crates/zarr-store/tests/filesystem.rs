@@ -148,6 +148,20 @@ fn a_path_that_is_a_file_is_no_store() {
     assert_eq!(FilesystemStore::new(path).unwrap_err().kind(), StoreErrorKind::Parameter);
 }
 
+/// Where the system lets nobody make directories, whoever asks.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let store = FilesystemStore::new("/proc/zarr").unwrap();
+    let error = store.set(&key("a/b"), "x".into()).unwrap_err();
+    assert_eq!((error.kind(), error.stored()), (StoreErrorKind::NotFound, Some(StoredValue::Old)));
+    assert_eq!(error.message(), "cannot create the directory /proc/zarr/a");
+    let store = FilesystemStore::new("/dev").unwrap();
+    if let Err(error) = store.set(&key("null/b"), "x".into()) {
+        assert!(error.to_string().contains("key `null/b`"), "{error}");
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use super::*;

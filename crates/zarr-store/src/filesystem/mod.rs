@@ -157,7 +157,7 @@ impl FilesystemStore {
             Err(error) if means_absent(&error) => Ok(absent),
             // Some systems do not open directories at all.
             Err(_) if path.is_dir() => Ok(absent),
-            Err(error) => Err(StoreError::from_io(error, "cannot open the file").with_key(key)),
+            Err(error) => Err(StoreError::from_io(error, format!("cannot open {}", path.display())).with_key(key)),
         }
     }
 }
@@ -190,10 +190,10 @@ impl ReadableStore for FilesystemStore {
         if self.case_insensitive() && names::real_name_differs(&self.root, key.as_str()).is_some() {
             return Ok(None);
         }
-        match fs::metadata(path) {
+        match fs::metadata(&path) {
             Ok(found) => Ok(found.is_file().then_some(found.len())),
             Err(error) if means_absent(&error) => Ok(None),
-            Err(error) => Err(StoreError::from_io(error, "cannot look at the file").with_key(key)),
+            Err(error) => Err(StoreError::from_io(error, format!("cannot look at {}", path.display())).with_key(key)),
         }
     }
 

@@ -125,9 +125,16 @@ impl FilesystemStore {
                 }
             }
         }
-        Err(StoreError::new(StoreErrorKind::Transient, "others keep removing the directory while it is written to")
-            .with_key(key)
-            .with_stored(StoredValue::Old))
+        let dir = path.parent().unwrap_or(&self.root);
+        let error = match fs::create_dir_all(dir) {
+            // Not a matter of others: the parent is there, and the system has no room for directories in it.
+            Err(error) => StoreError::from_io(error, format!("cannot create the directory {}", dir.display())),
+            Ok(()) => {
+                let message = format!("others keep removing the directory {} while it is written to", dir.display());
+                StoreError::new(StoreErrorKind::Transient, message)
+            }
+        };
+        Err(error.with_key(key).with_stored(StoredValue::Old))
     }
 
     fn try_replace(&self, path: &Path, write: &mut dyn FnMut(&mut Temporary) -> io::Result<()>) -> Step {
@@ -139,7 +146,7 @@ impl FilesystemStore {
                 new_directory = true;
                 if let Err(error) = fs::create_dir_all(dir) {
                     if let Some(link) = dir.ancestors().find(|dir| dir.is_symlink() && !dir.exists()) {
-                        let message = format!("cannot create the directory: the link {} leads nowhere", link.display());
+                        let message = format!("cannot create the directory {}: the link {} leads nowhere", dir.display(), link.display());
                         return Step::Failed(StoreError::from_io(error, message));
                     }
                     // Others may remove directories while they are made, and it fails in several ways.
@@ -147,24 +154,24 @@ impl FilesystemStore {
                     return match error.kind() {
                         io::ErrorKind::NotFound => Step::Again,
                         io::ErrorKind::AlreadyExists if existing.is_some_and(|found| found.is_dir()) => Step::Again,
-                        _ => failed(error, "cannot create the directory"),
+                        _ => failed(error, format!("cannot create the directory {}", dir.display())),
                     };
                 }
                 match Temporary::create(dir) {
                     Ok(temporary) => temporary,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Step::Again,
-                    Err(error) => return failed(error, "cannot create a file"),
+                    Err(error) => return failed(error, format!("cannot create a file in {}", dir.display())),
                 }
             }
-            Err(error) => return failed(error, "cannot create a file"),
+            Err(error) => return failed(error, format!("cannot create a file in {}", dir.display())),
         };
         if let Err(error) = write(&mut temporary) {
-            return failed(error, "cannot write");
+            return failed(error, format!("cannot write {}", path.display()));
         }
         if self.durability != Durability::Process
             && let Err(error) = temporary.file.sync_all()
         {
-            return failed(error, "cannot make the file durable");
+            return failed(error, format!("cannot make {} durable", path.display()));
         }
         match temporary.rename_to(path) {
             Ok(()) => {}
@@ -180,12 +187,14 @@ impl FilesystemStore {
                     ),
                 };
             }
-            Err(error) => return failed(error, "cannot put the file in place"),
+            Err(error) => return failed(error, format!("cannot put {} in place", path.display())),
         }
         if self.durability == Durability::FileAndDirectory
             && let Err(error) = self.sync_directories(dir, new_directory)
         {
-            return Step::Failed(StoreError::from_io(error, "cannot make the directory durable").with_stored(StoredValue::New));
+            return Step::Failed(
+                StoreError::from_io(error, format!("cannot make {} durable", dir.display())).with_stored(StoredValue::New),
+            );
         }
         Step::Done
     }
@@ -214,7 +223,9 @@ impl FilesystemStore {
             Err(error) if means_absent(&error) => Ok(()),
             // Some systems refuse to unlink a directory with another error.
             Err(_) if path.is_dir() => Ok(()),
-            Err(error) => Err(StoreError::from_io(error, "cannot remove the file").with_key(key).with_stored(StoredValue::Old)),
+            Err(error) => {
+                Err(StoreError::from_io(error, format!("cannot remove {}", path.display())).with_key(key).with_stored(StoredValue::Old))
+            }
         }
     }
 
@@ -307,7 +318,7 @@ fn remove_directory(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn failed(error: io::Error, what: &str) -> Step {
+fn failed(error: io::Error, what: String) -> Step {
     Step::Failed(match error.kind() {
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
             StoreError::new(StoreErrorKind::InvalidKey, "a file cannot have this name: a value is stored where it needs a directory")

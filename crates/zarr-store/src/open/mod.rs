@@ -251,4 +251,22 @@ mod tests {
         assert_eq!(error.kind(), StoreErrorKind::NotFound);
         assert!(open_url("s3://", &OpenOptions::read()).is_err());
     }
+
+    #[cfg(all(feature = "s3", feature = "gcs", feature = "azure"))]
+    #[test]
+    fn a_place_that_is_none_is_refused_before_it_is_asked() {
+        for url in ["s3://", "gs:///path", "az://"] {
+            let error = open_url(url, &OpenOptions::read()).unwrap_err();
+            assert!(error.message().ends_with("the URL names no bucket, container or server behind its scheme"), "{error}");
+        }
+        for (url, setting) in [("s3://b/x", "endpoint"), ("gs://b/x", "base_url"), ("az://c/x", "endpoint")] {
+            for wrong in ["nowhere", "localhost:9000", "ftp://host"] {
+                let error = open_url(url, &OpenOptions::read().with(setting, wrong)).unwrap_err();
+                assert!(error.message().contains(&format!("the {setting} `{wrong}` is no URL of a server")), "{error}");
+            }
+        }
+        open_url("s3://b/x", &OpenOptions::read().with("endpoint", "http://127.0.0.1:9")).unwrap();
+        let error = open_url("s3://b/x", &OpenOptions::read().with("endpiont", "x")).unwrap_err();
+        assert_eq!(error.to_string(), "bad parameter: there is no setting `endpiont` for this kind of store");
+    }
 }

@@ -19,6 +19,9 @@ fn parse(url: &str) -> Result<(Url, Path), StoreError> {
     if parsed.query().is_some() || parsed.fragment().is_some() {
         return Err(bad("`?` and `#` have no meaning in the URL of a store".to_owned()));
     }
+    if parsed.host_str().is_none_or(str::is_empty) {
+        return Err(bad("the URL names no bucket, container or server behind its scheme".to_owned()));
+    }
     let (_, path) = ObjectStoreScheme::parse(&parsed).map_err(|error| bad(error.to_string()))?;
     Ok((parsed, path))
 }
@@ -31,6 +34,18 @@ fn built<S: ObjectStore>(
     match PerProcess::new(build) {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => Err(StoreError::new(StoreErrorKind::Parameter, format!("{url}: {error}"))),
+    }
+}
+
+/// Refuses an address of a server that is no URL, which the clients take for a mistake of the program.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+fn check_endpoint(url: &str, setting: &str, endpoint: Option<String>) -> Result<(), StoreError> {
+    match endpoint {
+        Some(text) if !Url::parse(&text).is_ok_and(|parsed| ["http", "https"].contains(&parsed.scheme()) && parsed.has_host()) => {
+            let message = format!("{url}: the {setting} `{text}` is no URL of a server, such as `https://host:9000`");
+            Err(StoreError::new(StoreErrorKind::Parameter, message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -48,9 +63,8 @@ macro_rules! configure {
     ($builder:expr, $options:expr) => {{
         let mut builder = $builder;
         for (name, value) in &$options.settings {
-            let key = name.to_ascii_lowercase().parse().map_err(|error: object_store::Error| {
-                let message = format!("there is no setting `{name}` for this kind of store");
-                StoreError::new(StoreErrorKind::Parameter, message).with_source(error)
+            let key = name.to_ascii_lowercase().parse().map_err(|_: object_store::Error| {
+                StoreError::new(StoreErrorKind::Parameter, format!("there is no setting `{name}` for this kind of store"))
             })?;
             builder = builder.with_config(key, value);
         }
@@ -112,6 +126,7 @@ pub(super) fn s3(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErro
     install_tls();
     let (_, path) = parse(url)?;
     let mut builder = configure!(patient!(AmazonS3Builder::from_env().with_url(url), Key::Client, "AWS"), options);
+    check_endpoint(url, "endpoint", builder.get_config_value(&Key::Endpoint))?;
     let credentials = [
         Key::AccessKeyId,
         Key::SecretAccessKey,
@@ -132,6 +147,7 @@ pub(super) fn gcs(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreErr
     install_tls();
     let (_, path) = parse(url)?;
     let mut builder = configure!(patient!(GoogleCloudStorageBuilder::from_env().with_url(url), Key::Client, "GOOGLE"), options);
+    check_endpoint(url, "base_url", builder.get_config_value(&Key::BaseUrl))?;
     let credentials = [Key::ServiceAccount, Key::ServiceAccountKey, Key::ApplicationCredentials];
     let asked = is_set(options, "GOOGLE_SKIP_SIGNATURE", "skip_signature");
     let by_gcloud =
@@ -149,6 +165,7 @@ pub(super) fn azure(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreE
     install_tls();
     let (_, path) = parse(url)?;
     let mut builder = configure!(patient!(MicrosoftAzureBuilder::from_env().with_url(url), Key::Client, "AZURE"), options);
+    check_endpoint(url, "endpoint", builder.get_config_value(&Key::Endpoint))?;
     let credentials = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret, Key::FederatedTokenFile, Key::MsiEndpoint];
     let asked = is_set(options, "AZURE_SKIP_SIGNATURE", "skip_signature") || is_set(options, "AZURE_USE_AZURE_CLI", "use_azure_cli");
     if !asked && credentials.iter().all(|key| builder.get_config_value(key).is_none()) {
