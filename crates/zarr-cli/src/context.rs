@@ -13,7 +13,8 @@ use zarr::{Array, ArrayError, Node, Options, Pool};
 
 use crate::args::{Device, Global};
 use crate::device::Place;
-use crate::error::{Failure, Result};
+use crate::error::{Context as _, Failure, Result};
+use crate::output::STANDARD_OUTPUT;
 use crate::store;
 use crate::suggest;
 use crate::table::harmless;
@@ -158,15 +159,13 @@ impl Context {
     /// Prints a result.
     pub(crate) fn print(&self, text: &str) -> Result<()> {
         let mut out = anstream::stdout().lock();
-        out.write_all(harmless(text).as_bytes())?;
-        Ok(out.flush()?)
+        printed(out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush()))
     }
 
     /// Prints a result for programs.
     pub(crate) fn print_json(&self, object: JsonObject) -> Result<()> {
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", Json::from(object).to_text_pretty())?;
-        Ok(out.flush()?)
+        printed(writeln!(out, "{}", Json::from(object).to_text_pretty()).and_then(|()| out.flush()))
     }
 
     /// Prints a remark on standard error, unless asked to be quiet.
@@ -236,6 +235,10 @@ impl Destination {
     }
 }
 
+fn printed(done: io::Result<()>) -> Result<()> {
+    done.context(|| format!("cannot write to {STANDARD_OUTPUT}"))
+}
+
 pub(crate) fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(Arc::new(ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("zarr-{index}")).build()?))
 }
@@ -268,6 +271,10 @@ fn with_schemes(url: &str, failure: Failure) -> Failure {
                 Some(close) => format!("did you mean {close}://?"),
                 None => format!("a URL begins with one of {}", shown.map(|scheme| format!("{scheme}://")).join(", ")),
             })
+        }
+        // In the words of the client.
+        _ if failure.line().contains("Account must be specified") => {
+            failure.hint("--setting account_name=NAME, or AZURE_STORAGE_ACCOUNT_NAME in the environment, names the account")
         }
         _ => failure,
     }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use zarr::ArrayError;
+use zarr::codec_api::CodecErrorKind;
 use zarr::store_api::{StoreError, StoreErrorKind};
 
 /// The outcome of a command that found a problem, or could not do its work.
@@ -40,8 +41,10 @@ impl Failure {
         self
     }
 
-    pub(crate) fn has_hint(&self) -> bool {
-        self.hint.is_some()
+    /// Adds to what there is to do.
+    pub(crate) fn and_hint(self, hint: &str) -> Self {
+        let all = self.hint.as_ref().map_or_else(|| hint.to_owned(), |first| format!("{first}; {hint}"));
+        self.hint(all)
     }
 
     /// Puts what was being done before what went wrong.
@@ -111,6 +114,14 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(ArrayError::Store(error)) = error.downcast_ref() {
         return store_hint(error);
     }
+    if let Some(ArrayError::Chunk { source, .. }) = error.downcast_ref() {
+        let damaged = source.kind() == CodecErrorKind::Format;
+        return damaged.then(|| "`zarr validate` lists all chunks that cannot be decoded".to_owned());
+    }
+    if let Some(ArrayError::Codecs { source, .. }) = error.downcast_ref() {
+        let unknown = source.kind() == CodecErrorKind::Unsupported;
+        return unknown.then(|| "`zarr devices` lists the codecs that there are here".to_owned());
+    }
     if let Some(ArrayError::Selection(_)) = error.downcast_ref() {
         return Some("a selection looks like `0, 10:20, ::-2, [1,5,3]`, an entry for each axis; `zarr info` shows the shape".to_owned());
     }
@@ -122,7 +133,13 @@ fn store_hint(error: &StoreError) -> Option<String> {
         // The system says no to a file, whatever the environment holds.
         StoreErrorKind::Permission if error.get_ref().is_some_and(|cause| cause.is::<std::io::Error>()) => return None,
         StoreErrorKind::Permission => {
-            "for object stores, credentials come from the environment (AWS_ACCESS_KEY_ID, ..) or from --setting name=value"
+            "for object stores, credentials come from the environment (AWS_ACCESS_KEY_ID, ..) or from --setting name=value; servers may say the same of what is not there"
+        }
+        StoreErrorKind::Transient if error.message().contains("error sending request") => {
+            "is the address right, is the server up, does a proxy stand between?"
+        }
+        StoreErrorKind::Io if error.message().contains("URL scheme is not allowed") => {
+            "--setting allow_http=true lets an object store be asked over http"
         }
         StoreErrorKind::Transient => "the same command may work when it is run again",
         StoreErrorKind::ReadOnly => "this kind of store can only be read here",

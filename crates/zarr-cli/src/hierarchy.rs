@@ -62,6 +62,10 @@ impl Hierarchy {
 
     /// Creates the groups between, where they are missing. An interrupted copy on the way would be taken for a whole one.
     pub(crate) fn make_groups(&self) -> Result<()> {
+        if self.version() == Version::V3 {
+            // The name of the node itself is none to its own store, whose root it is.
+            NodePath::new(&format!("/{}", self.relative))?;
+        }
         for (end, _) in self.relative.match_indices('/') {
             let above = self.relative.get(..end).unwrap_or_default();
             if let Some(copy) = Marker::load(self.root.store(), &NodePath::new_v2(&format!("/{above}"))?)? {

@@ -270,7 +270,11 @@ impl Copy<'_> {
                     resume: resumed,
                     ..ArrayCopy::new(array, store.clone(), &path, item.stored.clone(), &self.context.options())?
                 };
-                done.copied.add(copy.run(self.context, &progress).map_err(|failure| self.unfinished(failure))?);
+                let copied = copy.run(self.context, &progress).map_err(|failure| {
+                    let failure = self.unfinished(failure);
+                    failure.context(format!("cannot copy {}{} to {}{path}", array.store().name(), array.path(), store.name()))
+                });
+                done.copied.add(copied?);
                 self.write(&documents)?;
                 done.arrays += 1;
                 done.decoded += decoded_bytes(array);
@@ -282,7 +286,8 @@ impl Copy<'_> {
         for item in self.items.iter().rev().filter(|item| item.array.is_none()) {
             if item.consolidated && matches!(item.stored, StoredMetadata::GroupV2(_)) {
                 let key = StorePrefix::new(item.path.prefix())?.key(".zmetadata")?;
-                store::set(store, &key, consolidated_v2(&self.items, item)?.to_bytes()).context(|| format!("cannot store {key}"))?;
+                store::set(store, &key, consolidated_v2(&self.items, item)?.to_bytes())
+                    .context(|| format!("cannot store {key} in {}", store.name()))?;
             }
             self.write(&documents(&item.path, &item.stored)?)?;
         }
@@ -295,8 +300,8 @@ impl Copy<'_> {
     }
 
     fn unfinished(&self, failure: Failure) -> Failure {
-        if self.destination.keeps_partial_work() && !failure.has_hint() {
-            return failure.hint("what was copied is kept: --resume goes on from there");
+        if self.destination.keeps_partial_work() {
+            return failure.and_hint("what was copied is kept: --resume goes on from there");
         }
         failure
     }
@@ -308,7 +313,7 @@ impl Copy<'_> {
                 Some(bytes) => store::set(store, key, bytes.clone()),
                 None => store::erase(store, key),
             }
-            .context(|| format!("cannot store {key}"))?;
+            .context(|| format!("cannot store {key} in {}", store.name()))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use zarr::{Array, AxisSelection, Selection};
 use crate::colour::ColourMap;
 use crate::context::Context;
 use crate::describe::short_name;
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Failure, Result};
 use crate::image::{Raster, Scale};
 use crate::output::Output;
 use crate::slabs::read_fixed;
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &ViewArgs, context: &Context) -> Result<()> {
         Some(file) => {
             let zoom = args.zoom.map_or_else(|| 512u64.div_ceil(width.max(height)) as usize, usize::from);
             let mut out = Output::open(Some(file))?;
-            raster.write_png(&scale, zoom, &mut out).context(|| format!("cannot write {}", file.display()))?;
+            raster.write_png(&scale, zoom, &mut out)?;
             out.finish()?;
             about.print(context, Some((file, zoom)))
         }

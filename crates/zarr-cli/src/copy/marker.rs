@@ -47,7 +47,7 @@ impl Marker {
             .with("source", self.source.as_str())
             .with("digest", format!("{:016x}", self.digest));
         let key = Self::key(root)?;
-        store::set(store, &key, Json::from(object).to_text_pretty()).context(|| format!("cannot store {key}"))
+        store::set(store, &key, Json::from(object).to_text_pretty()).context(|| format!("cannot store {key} in {}", store.name()))
     }
 
     pub(crate) fn remove(store: &AnyStore, root: &NodePath) -> Result<()> {

@@ -100,3 +100,53 @@ fn an_archive_behind_a_web_server() {
     let read = ok(&["read", &format!("{url}/s.zip/surface_temperature"), "--json"]).json();
     assert_eq!(read["count"], 54 * 18 * 432 - 110_970);
 }
+
+/// Answers every request with these bytes, and closes the connection.
+fn answering(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}/data.zarr")
+}
+
+#[test]
+fn servers_that_answer_otherwise() {
+    let fails = |answer: &'static str, pieces: &[&str]| {
+        let url = answering(answer);
+        let run = zarr(&["info", &url]);
+        assert_eq!(run.code, 1);
+        for piece in [&format!("error: cannot open {url}\n"), "zarr.json"].iter().chain(pieces) {
+            assert!(run.stderr.contains(piece), "{answer:?}: no {piece:?} in {}", run.stderr);
+        }
+    };
+    fails(
+        "HTTP/1.1 403 Forbidden\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<Error>no</E>",
+        &["permission denied", "403 Forbidden: <Error>no</E>", "hint: for object stores, credentials come from the environment"],
+    );
+    fails("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", &["permission denied", "401 Unauthorized"]);
+    fails(
+        "HTTP/1.1 200 OK\r\nContent-Length: 28\r\nConnection: close\r\n\r\n<!DOCTYPE html><html></html>",
+        &["expected a value, found `<`: this is a page of HTML or XML"],
+    );
+    fails(
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n{\"zarr_format\"",
+        &["temporary failure", "end of file before message length reached", "hint: the same command may work when it is run again"],
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/data.zarr", listener.local_addr().unwrap());
+    drop(listener);
+    let run = zarr(&["info", &url]);
+    let pieces = [format!("error: cannot open {url}\n").as_str(), "onnection refused", "hint: is the address right, is the server up"]
+        .map(|piece| run.stderr.contains(piece));
+    assert_eq!((run.code, pieces), (1, [true; 3]), "{}", run.stderr);
+}

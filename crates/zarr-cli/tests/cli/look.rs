@@ -224,6 +224,75 @@ fn errors_say_what_to_do() {
     );
 }
 
+/// What, where, and what to do, of failures that users have.
+#[test]
+fn failures_name_the_place_and_the_way_on() {
+    let (_directory, at) = temporary();
+    let fails = |arguments: &[&str], pieces: &[&str]| {
+        let run = zarr(arguments);
+        assert_ne!(run.code, 0, "{arguments:?}");
+        for piece in pieces {
+            assert!(run.stderr.contains(piece), "{arguments:?}: no {piece:?} in {}", run.stderr);
+        }
+    };
+    let array = at("a");
+    ok(&["copy", &sample("north_america.zarr/air_temperature"), &array]);
+    let chunk = at("a/c/1/0/0");
+    let whole = std::fs::read(&chunk).unwrap();
+    std::fs::write(&chunk, &whole[..1000]).unwrap();
+    let validate = "hint: `zarr validate` lists all chunks that cannot be decoded\n";
+    fails(&["read", &array, "--device", "cpu"], &["chunk [1, 0, 0] (c/1/0/0)", "as when a shard is cut short", validate]);
+    std::fs::write(&chunk, "").unwrap();
+    fails(&["read", &array, "--device", "cpu"], &["the shard is cut short: its index has 84 bytes, and 0 are there", validate]);
+    let metadata = std::fs::read_to_string(at("a/zarr.json")).unwrap();
+    std::fs::write(at("a/zarr.json"), metadata.replace("\"zstd\"", "\"zstdd\"")).unwrap();
+    fails(&["read", &array], &["codec zstdd: no provider", "hint: `zarr devices` lists the codecs that there are here\n"]);
+    fails(
+        &["info", "az://container/x"],
+        &["Account must be specified", "hint: --setting account_name=NAME, or AZURE_STORAGE_ACCOUNT_NAME"],
+    );
+    fails(&["info", "s3://bucket/x", "--setting", "endpoint=localhost:9000"], &["the endpoint `localhost:9000` is no URL of a server"]);
+    let plain = ["info", "s3://bucket/x", "--setting", "endpoint=http://127.0.0.1:9", "--setting", "skip_signature=true"];
+    fails(&plain, &["URL scheme is not allowed", "hint: --setting allow_http=true"]);
+    fails(&["read", &sample("north_america.zarr/height"), "--select", "0"], &["selection: 1 entry, and the array has 0 axes"]);
+    ok(&["create", &at("g"), "--group"]);
+    fails(&["create", &at("g/__a"), "--group"], &["names that start with \"__\" are reserved"]);
+    assert!(!std::path::Path::new(&at("g/__a")).exists());
+}
+
+/// What the system says of writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_written_is_named() {
+    let array = sample("north_america.zarr/time");
+    let full = "No space left on device (os error 28)\n";
+    assert_eq!(zarr(&["cat", &array, "-o", "/dev/full"]).stderr, format!("error: cannot write to /dev/full: {full}"));
+    for (arguments, expected) in [
+        (["cat", &array], format!("error: cannot write to standard output: {full}")),
+        (["info", &array], format!("error: cannot write to standard output\n  because: {full}")),
+    ] {
+        let mut command = crate::common::command(&arguments);
+        let output = command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(1), expected));
+    }
+    let refused = zarr(&["copy", &array, "/proc/zarr"]);
+    assert_eq!(
+        refused.stderr,
+        "error: cannot store .zarr-copy in file:///proc/zarr\n  because: not found, key `.zarr-copy`: cannot create the directory /proc/zarr: \
+         No such file or directory (os error 2) (what was stored before is unchanged)\n"
+    );
+    let (_directory, at) = temporary();
+    ok(&["copy", &array, &at("a")]);
+    std::fs::write(at("a/c/0"), "no frame").unwrap();
+    let copied = zarr(&["copy", &at("a"), &at("b"), "--codec", "gzip"]).stderr;
+    let expected = format!(
+        "error: cannot copy file://{}/ to file://{}/\n  because: copying [0:240] of /\n  because: chunk [0] (c/0): codec zstd: ",
+        at("a"),
+        at("b")
+    );
+    assert!(copied.starts_with(&expected) && copied.ends_with("; what was copied is kept: --resume goes on from there\n"), "{copied}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
