@@ -11,7 +11,8 @@ use crate::Options;
 
 /// Lets requests through, in the order in which they came, as long as there are not too many of them, nor too many bytes of answers that nobody has decoded.
 ///
-/// Of one read, or of several that are polled together: whoever waits here waits for the others, which must go on meanwhile.
+/// Of one read, or of several that are polled together: whoever waits here waits for the others, who must be polled meanwhile, and who must not wait here again with a
+/// [`Pass`] in hand.
 #[derive(Debug)]
 pub(crate) struct Gate {
     requests: usize,
@@ -23,6 +24,7 @@ pub(crate) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
+    process: u32,
     /// Under way.
     requests: usize,
     /// Of requests under way, and of answers at hand.
@@ -56,18 +58,24 @@ impl Gate {
         self.requests
     }
 
-    /// Waits for room for so many requests, answered by so many bytes. What is too much for the gate goes through alone.
-    pub(crate) fn enter(self: &Arc<Self>, requests: usize, bytes: usize) -> Enter {
-        Enter { gate: Arc::clone(self), requests: requests.clamp(1, self.requests), bytes: bytes.min(self.bytes), place: None }
+    /// Bytes of their answers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
-    /// Bytes that a whole value may be taken to have; `decoded` is what it decodes to, where known.
-    pub(crate) fn estimate(&self, decoded: Option<usize>) -> usize {
-        let decoded = decoded.unwrap_or(self.bytes / self.requests);
-        match self.longest.load(Ordering::Relaxed) {
-            0 => decoded,
-            longest => decoded.min(longest),
-        }
+    /// Waits for room for so many requests and their answers. What is too much for the gate goes through alone.
+    pub(crate) fn enter(self: &Arc<Self>, requests: usize, answer: Answer) -> Enter {
+        Enter { gate: Arc::clone(self), requests: requests.clamp(1, self.requests), answer, place: None }
+    }
+
+    /// Bytes to make room for.
+    fn expect(&self, answer: Answer) -> usize {
+        let bytes = match (answer, self.longest.load(Ordering::Relaxed)) {
+            (Answer::Bytes(bytes), _) => bytes,
+            (Answer::Value { decoded }, 0) => decoded.unwrap_or(self.bytes / self.requests),
+            (Answer::Value { decoded }, longest) => decoded.unwrap_or(longest).min(longest),
+        };
+        bytes.min(self.bytes)
     }
 
     /// Takes note of how long a whole value was.
@@ -76,15 +84,31 @@ impl Gate {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        if state.process != process {
+            // What was under way when this process was forked never ends here.
+            *state = State { process, last: state.last, ..State::default() };
+        }
+        state
     }
+}
+
+/// What is known of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answer {
+    Bytes(usize),
+    /// It is a whole value; what that decodes to, if its length is known. It will hardly be longer than the longest of the others.
+    Value {
+        decoded: Option<usize>,
+    },
 }
 
 /// Waits at a [`Gate`].
 pub(crate) struct Enter {
     gate: Arc<Gate>,
     requests: usize,
-    bytes: usize,
+    answer: Answer,
     place: Option<u64>,
 }
 
@@ -98,15 +122,16 @@ impl Future for Enter {
             state.last += 1;
             state.last
         });
+        let bytes = gate.expect(self.answer);
         let is_next = state.waiting.keys().next().is_none_or(|&first| first >= place);
-        if is_next && state.requests + self.requests <= gate.requests && state.bytes + self.bytes <= gate.bytes {
+        if is_next && state.requests + self.requests <= gate.requests && state.bytes + bytes <= gate.bytes {
             state.requests += self.requests;
-            state.bytes += self.bytes;
+            state.bytes += bytes;
             state.waiting.remove(&place);
             state.wake();
             drop(state);
             self.place = None;
-            return Poll::Ready(Pass { gate, requests: self.requests, bytes: self.bytes });
+            return Poll::Ready(Pass { gate, requests: self.requests, bytes });
         }
         state.waiting.insert(place, Some(context.waker().clone()));
         Poll::Pending
@@ -142,8 +167,9 @@ impl Pass {
         self.requests -= requests;
         self.bytes -= bytes;
         let mut state = self.gate.state();
-        state.requests -= requests;
-        state.bytes -= bytes;
+        // Those of before a fork do not count.
+        state.requests = state.requests.saturating_sub(requests);
+        state.bytes = state.bytes.saturating_sub(bytes);
         state.wake();
     }
 }
@@ -168,7 +194,7 @@ mod tests {
     #[test]
     fn lets_through_what_there_is_room_for() {
         let gate = gate(2, 100);
-        let enter = |bytes| gate.enter(1, bytes);
+        let enter = |bytes| gate.enter(1, Answer::Bytes(bytes));
         let mut first = enter(60).now_or_never().unwrap();
         let second = enter(40).now_or_never().unwrap();
         let mut third = Box::pin(enter(10));
@@ -191,22 +217,22 @@ mod tests {
     #[test]
     fn what_is_too_much_goes_alone() {
         let gate = gate(4, 100);
-        let first = gate.enter(1, 1).now_or_never().unwrap();
-        let mut large = Box::pin(gate.enter(9, 1000));
+        let first = gate.enter(1, Answer::Bytes(1)).now_or_never().unwrap();
+        let mut large = Box::pin(gate.enter(9, Answer::Bytes(1000)));
         assert!(large.as_mut().now_or_never().is_none());
         drop(first);
         let large = large.as_mut().now_or_never().unwrap();
-        assert!(gate.enter(1, 0).now_or_never().is_none());
+        assert!(gate.enter(1, Answer::Bytes(0)).now_or_never().is_none());
         drop(large);
-        assert!(gate.enter(4, 100).now_or_never().is_some());
+        assert!(gate.enter(4, Answer::Bytes(100)).now_or_never().is_some());
     }
 
     #[test]
     fn who_goes_away_does_not_block_the_others() {
         let gate = gate(1, 100);
-        let first = gate.enter(1, 1).now_or_never().unwrap();
-        let mut second = Box::pin(gate.enter(1, 1));
-        let mut third = Box::pin(gate.enter(1, 1));
+        let first = gate.enter(1, Answer::Bytes(1)).now_or_never().unwrap();
+        let mut second = Box::pin(gate.enter(1, Answer::Bytes(1)));
+        let mut third = Box::pin(gate.enter(1, Answer::Bytes(1)));
         assert!(second.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         drop(second);
         drop(first);
@@ -217,9 +243,15 @@ mod tests {
     #[test]
     fn whole_values_are_taken_to_be_as_long_as_the_longest() {
         let gate = gate(4, 100);
-        assert_eq!([gate.estimate(Some(60)), gate.estimate(None)], [60, 25]);
+        let expect = |decoded| gate.expect(Answer::Value { decoded });
+        assert_eq!([expect(Some(60)), expect(None)], [60, 25]);
+        let first = gate.enter(1, Answer::Value { decoded: Some(60) }).now_or_never().unwrap();
+        let mut second = Box::pin(gate.enter(1, Answer::Value { decoded: Some(60) }));
+        assert!(second.as_mut().now_or_never().is_none());
         gate.learn(10);
         gate.learn(7);
-        assert_eq!([gate.estimate(Some(60)), gate.estimate(Some(3)), gate.estimate(None)], [10, 3, 10]);
+        assert!(second.as_mut().now_or_never().is_some());
+        drop(first);
+        assert_eq!([expect(Some(60)), expect(Some(3)), expect(None)], [10, 3, 10]);
     }
 }

@@ -12,7 +12,7 @@ use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
-use crate::gate::{Gate, Pass};
+use crate::gate::{Answer, Gate, Pass};
 use crate::pieces::InPieces;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
@@ -533,15 +533,15 @@ pub(crate) async fn fetch_gated(
     fetch: &Fetch,
 ) -> Result<(Option<Vec<Bytes>>, Pass), ArrayError> {
     let known = fetch.ranges.iter().try_fold(0usize, |sum, range| sum.checked_add(usize::try_from(range.len_hint()?).ok()?));
-    let expected = match (known, &fetch.then) {
-        (Some(len), _) => len,
+    let answer = match (known, &fetch.then) {
+        (Some(len), _) => Answer::Bytes(len),
         (None, Then::Chunks(parts)) => {
-            let decoded = parts.first().map(|part| plan.bound(&part.node)).transpose()?;
-            gate.estimate(decoded.map(|bound| bound.byte_len).filter(|&len| len > 0))
+            let bound = parts.first().map(|part| plan.bound(&part.node)).transpose()?;
+            Answer::Value { decoded: bound.map(|bound| bound.byte_len).filter(|&len| len > 0) }
         }
-        (None, Then::Index(_)) => gate.estimate(None),
+        (None, Then::Index(_)) => Answer::Value { decoded: None },
     };
-    let mut pass = gate.enter(fetch.ranges.len(), expected).await;
+    let mut pass = gate.enter(fetch.ranges.len(), answer).await;
     let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
     let len = bytes.iter().flatten().map(Bytes::len).sum();
     if known.is_none() {

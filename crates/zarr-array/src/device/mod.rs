@@ -463,9 +463,10 @@ fn enqueue_each(
         AnyStore::Async(_) => (most / len).clamp(1, gate.requests()),
     };
     let begun = stream::iter(reads).map(|(array, selection)| {
-        let array = array.behind(&gate);
+        let asked = array.behind(&gate);
         async move {
-            let begun = Begun::ahead(&array, &selection, target, most).await;
+            let begun = Begun::ahead(&asked, &selection, target, most).await;
+            // A read that was not asked ahead asks while the others are not polled: by a gate of its own.
             (array, begun)
         }
     });

@@ -9,8 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::task::Poll;
 
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::future::{BoxFuture, Either, poll_fn};
+use futures::stream::FuturesOrdered;
+use futures::{Stream, StreamExt, stream};
 use rayon::ScopeFifo;
 use zarr_buffer_api::{Buffer, Queue, Region};
 use zarr_store_api::AnyStore;
@@ -98,31 +101,88 @@ pub(super) enum Answer {
 
 /// Asks an async store for a read; it answers in the order of the chunks.
 pub(super) fn answers<'a>(array: &'a Array, plan: &'a Plan, gate: Arc<Gate>) -> impl Stream<Item = Result<Answer, ArrayError>> + 'a {
-    let at_once = gate.requests();
-    let of_indexes = Arc::clone(&gate);
-    let planned = stream::iter(0..plan.chunk_count()).map(move |chunk| {
-        let gate = Arc::clone(&of_indexes);
-        async move { expand(array, plan, chunk, Some(&gate)).await }
-    });
-    let asked = planned.buffered(at_once).map_ok(|(loads, absent)| {
-        let absent = absent.into_iter().map(|node| Ok((Some(node), None)));
-        stream::iter(absent.chain(loads.into_iter().map(|load| Ok((None, Some(load))))))
-    });
-    let answers = asked.try_flatten().map(move |asked: Result<(Option<ChunkNode>, Option<Load>), ArrayError>| {
-        let gate = Arc::clone(&gate);
-        async move {
-            match asked? {
-                (Some(node), _) => Ok(Some(Answer::Absent(node))),
-                (None, Some(load)) => {
-                    // Answers wait for those before them: whoever held room for them meanwhile could wait for itself.
-                    let (fetched, _) = fetch_gated(plan, &array.storage, &gate, &load.fetch).await?;
-                    Ok(Some(Answer::Load(load, fetched)))
+    let asked = Asked { array, plan, gate, next: 0, planned: FuturesOrdered::new(), loads: VecDeque::new(), answers: FuturesOrdered::new(), bytes: 0 };
+    stream::try_unfold(asked, |mut asked| async move { Ok(asked.next().await?.map(|answer| (answer, asked))) })
+}
+
+/// What is under way at an async store. All of it is polled together: an index that nobody polls would keep its room at the gate.
+struct Asked<'a> {
+    array: &'a Array,
+    plan: &'a Plan,
+    gate: Arc<Gate>,
+    /// The next chunk of the grid to plan.
+    next: usize,
+    planned: FuturesOrdered<BoxFuture<'a, Result<Row, ArrayError>>>,
+    /// What nobody has asked for yet.
+    loads: VecDeque<Answer>,
+    /// With the bytes that are taken for each.
+    answers: FuturesOrdered<BoxFuture<'a, Result<(Answer, usize), ArrayError>>>,
+    /// Of all answers that are under way or wait.
+    bytes: usize,
+}
+
+impl<'a> Asked<'a> {
+    async fn next(&mut self) -> Result<Option<Answer>, ArrayError> {
+        loop {
+            self.ask();
+            let done = poll_fn(|context| {
+                if let Poll::Ready(Some(answer)) = self.answers.poll_next_unpin(context) {
+                    return Poll::Ready(Some(Either::Left(answer)));
                 }
-                (None, None) => Ok(None),
+                match self.planned.poll_next_unpin(context) {
+                    Poll::Ready(Some(row)) => Poll::Ready(Some(Either::Right(row))),
+                    _ if self.answers.is_empty() && self.planned.is_empty() => Poll::Ready(None),
+                    _ => Poll::Pending,
+                }
+            });
+            match done.await {
+                None => return Ok(None),
+                Some(Either::Left(answer)) => {
+                    let (answer, bytes) = answer?;
+                    self.bytes = self.bytes.saturating_sub(bytes);
+                    return Ok(Some(answer));
+                }
+                Some(Either::Right(row)) => {
+                    let (loads, absent) = row?;
+                    self.loads.extend(absent.into_iter().map(Answer::Absent));
+                    self.loads.extend(loads.into_iter().map(|load| Answer::Load(load, None)));
+                }
             }
         }
-    });
-    answers.buffered(at_once).try_filter_map(|answer| async { Ok(answer) })
+    }
+
+    /// Asks for as much as may be under way.
+    fn ask(&mut self) {
+        let (array, plan, at_once) = (self.array, self.plan, self.gate.requests());
+        while self.answers.len() < at_once
+            && let Some(load) = self.loads.pop_front_if(|load| self.answers.is_empty() || self.bytes.saturating_add(room(load)) <= self.gate.bytes())
+        {
+            let (gate, bytes) = (Arc::clone(&self.gate), room(&load));
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.answers.push_back(Box::pin(async move {
+                match load {
+                    Answer::Load(load, _) => {
+                        let (fetched, _) = fetch_gated(plan, &array.storage, &gate, &load.fetch).await?;
+                        Ok((Answer::Load(load, fetched), bytes))
+                    }
+                    absent => Ok((absent, bytes)),
+                }
+            }));
+        }
+        while self.planned.len() < at_once && self.loads.len() < at_once && self.next < plan.chunk_count() {
+            let (gate, chunk) = (Arc::clone(&self.gate), self.next);
+            self.planned.push_back(Box::pin(async move { expand(array, plan, chunk, Some(&gate)).await }));
+            self.next += 1;
+        }
+    }
+}
+
+/// Bytes that are reserved for an answer.
+fn room(answer: &Answer) -> usize {
+    match answer {
+        Answer::Load(load, _) => load.room,
+        Answer::Absent(_) => 0,
+    }
 }
 
 impl Pipeline {

@@ -5,3 +5,4 @@ mod common;
 mod devices;
 mod model;
 mod read_each;
+mod remote;
