@@ -15,8 +15,8 @@ use crate::group::Group;
 
 /// Opens the array or group at a path or URL: `data.zarr/temperature`, `archive.zip/node`, `s3://bucket/prefix`, `https://..`.
 ///
-/// `mode`: `"r"` to read, `"r+"` to read and write. `threads`: threads that decode; by default, as many as there are processors. `concurrency`: requests in flight at a
-/// remote store. `index_cache`: bytes of shard indexes that arrays keep from read to read, where nobody else writes them meanwhile. `storage_options`: settings of object stores, by the names of the
+/// `mode`: `"r"` to read, `"r+"` to read and write. `threads`: threads that decode; by default, as many as there are processors. `concurrency`: requests that a read has in flight at a
+/// remote store, by default 64. `index_cache`: bytes of shard indexes that arrays keep from read to read, where nobody else writes them meanwhile. `storage_options`: settings of object stores, by the names of the
 /// crate `object_store` (`region`, `endpoint`, `skip_signature`, ..).
 #[pyfunction]
 #[pyo3(signature = (path, mode="r", *, threads=None, concurrency=None, index_cache=0, storage_options=None))]

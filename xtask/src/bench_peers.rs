@@ -12,7 +12,7 @@ use crate::interop::step;
 use crate::tool::cargo;
 
 /// Each is built on its own, so that none gets features that another asked for.
-const DRIVERS: [&str; 3] = ["peer-zarrs", "peer-ours", "floor"];
+const DRIVERS: [&str; 5] = ["peer-zarrs", "peer-zarrs-remote", "peer-ours", "peer-server", "floor"];
 
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let peers = root.join("benches/peers");

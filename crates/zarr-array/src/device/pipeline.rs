@@ -101,7 +101,16 @@ pub(super) enum Answer {
 
 /// Asks an async store for a read; it answers in the order of the chunks.
 pub(super) fn answers<'a>(array: &'a Array, plan: &'a Plan, gate: Arc<Gate>) -> impl Stream<Item = Result<Answer, ArrayError>> + 'a {
-    let asked = Asked { array, plan, gate, next: 0, planned: FuturesOrdered::new(), loads: VecDeque::new(), answers: FuturesOrdered::new(), bytes: 0 };
+    let asked = Asked {
+        array,
+        plan,
+        gate,
+        next: 0,
+        planned: FuturesOrdered::new(),
+        loads: VecDeque::new(),
+        answers: FuturesOrdered::new(),
+        bytes: 0,
+    };
     stream::try_unfold(asked, |mut asked| async move { Ok(asked.next().await?.map(|answer| (answer, asked))) })
 }
 
@@ -155,7 +164,8 @@ impl<'a> Asked<'a> {
     fn ask(&mut self) {
         let (array, plan, at_once) = (self.array, self.plan, self.gate.requests());
         while self.answers.len() < at_once
-            && let Some(load) = self.loads.pop_front_if(|load| self.answers.is_empty() || self.bytes.saturating_add(room(load)) <= self.gate.bytes())
+            && let Some(load) =
+                self.loads.pop_front_if(|load| self.answers.is_empty() || self.bytes.saturating_add(room(load)) <= self.gate.bytes())
         {
             let (gate, bytes) = (Arc::clone(&self.gate), room(&load));
             self.bytes = self.bytes.saturating_add(bytes);

@@ -92,7 +92,9 @@ impl<'a> ArrayCopy<'a> {
         let largest = todo.iter().map(|chunk| bytes(chunk)).max().unwrap_or(0);
         let largest = largest.saturating_add(largest / 16).saturating_add(1 << 16).saturating_mul(2);
         let known = source.item_size().is_some() && largest <= self.memory;
-        let at_a_time = if known { (self.memory / largest).clamp(1, 16) } else { 1 };
+        let remote = [source, destination].iter().any(|array| matches!(array.store(), AnyStore::Async(_)));
+        let most = if remote { source.options().concurrency as u64 } else { 16 };
+        let at_a_time = if known { (self.memory / largest).clamp(1, most.max(1)) } else { 1 };
         let copied = AtomicU64::new(0);
         let results = context.each(at_a_time as usize, &todo, |chunk| -> Result<()> {
             if !known && let Some(size) = source.stored_chunk_size(chunk)?.filter(|&size| size > self.memory) {
@@ -172,9 +174,10 @@ impl<'a> ArrayCopy<'a> {
             options = options.with_pool(Pool::new(pool(plan.threads)?));
         }
         if matches!(self.source.store(), AnyStore::Async(_)) {
-            // Requests in flight share an eighth of the memory.
-            let request = (self.memory / 8 / options.concurrency.max(1) as u64).clamp(256 << 10, 16 << 20);
+            let in_flight = self.memory / 4;
+            let request = (in_flight / 4).clamp(256 << 10, 16 << 20);
             options = options.with_coalescing(Coalescing { gap: 64 << 10, waste: 20, request });
+            options = options.with_in_flight_bytes(usize::try_from(in_flight).unwrap_or(usize::MAX));
         }
         Ok(options)
     }
