@@ -141,6 +141,11 @@ impl Array {
         Self { gate: Some(Arc::clone(gate)), ..self.clone() }
     }
 
+    /// The same array, for a read that must not wait for others.
+    pub(crate) fn alone(&self) -> Self {
+        Self { gate: None, ..self.clone() }
+    }
+
     /// What holds back the requests of a read or write of an async store.
     pub(crate) fn gate(&self) -> Arc<Gate> {
         self.gate.clone().unwrap_or_else(|| Gate::new(&self.options))

@@ -240,7 +240,11 @@ impl Array {
                     read.run();
                 })
             }),
-            AnyStore::Async(_) => drop(block_on(join_all(reads.iter().map(|read| read.run_async())))),
+            AnyStore::Async(_) => {
+                // Not the common gate: reads that began elsewhere may have to wait for this thread.
+                let gate = self.alone().gate();
+                drop(block_on(join_all(reads.iter().map(|read| read.run_async(read.array.behind(&gate))))));
+            }
         }
     }
 }
@@ -283,7 +287,8 @@ impl Read {
             }),
             AnyStore::Async(_) => {
                 let future = Arc::clone(self);
-                let future = async move { future.run_async().await }.boxed();
+                let array = Array::clone(&self.array);
+                let future = async move { future.run_async(array).await }.boxed();
                 let task = Arc::new(Task { pool: pool.clone(), read, future: Mutex::new(Some(future)) });
                 task.wake();
             }
@@ -326,9 +331,9 @@ impl Read {
         ours
     }
 
-    async fn run_async(&self) {
+    async fn run_async(&self, array: Array) {
         if self.begin() {
-            self.end(AssertUnwindSafe(self.array.read_aligned_async(&self.selection, self.align)).catch_unwind().await);
+            self.end(AssertUnwindSafe(array.read_aligned_async(&self.selection, self.align)).catch_unwind().await);
         }
     }
 
@@ -358,7 +363,7 @@ impl Read {
         if ours {
             *state = State::Unwanted;
             drop(state);
-            return self.array.read_aligned(&self.selection, self.align);
+            return self.array.alone().read_aligned(&self.selection, self.align);
         }
         loop {
             match std::mem::replace(&mut *state, State::Unwanted) {

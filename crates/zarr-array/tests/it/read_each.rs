@@ -434,11 +434,13 @@ fn from_any_thread_and_every_store() {
 
 #[test]
 fn taken_along_to_a_thread_of_the_pool() {
-    for count in [1, 2, 3] {
+    // With few requests in flight, those of reads that began elsewhere hold back the others.
+    for (count, requests) in [(1, 64), (2, 64), (3, 64), (1, 1), (2, 1), (2, 2)] {
         in_time(move || {
             let runtime = runtime();
             let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap());
-            for array in sharded(&options().with_pool(Pool::new(Arc::clone(&pool))), runtime.handle()) {
+            let options = options().with_pool(Pool::new(Arc::clone(&pool))).with_concurrency(requests);
+            for array in sharded(&options, runtime.handle()) {
                 for _ in 0..50 {
                     let mut each = array.read_each(array.chunk_selections()).with_ahead(5);
                     let first = each.next().unwrap().unwrap();
