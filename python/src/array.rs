@@ -126,6 +126,7 @@ impl Array {
 
     /// Changes shape or attributes of the array as it is stored now. For who has let go of Python's lock.
     fn change<T>(&self, change: impl FnOnce(&mut zarr::Array) -> Outcome<T>) -> Outcome<T> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let own = self.array();
         let mut array = zarr::Array::open(own.store().clone(), &own.path().to_string(), own.options())?;
         let result = change(&mut array);
@@ -369,31 +370,36 @@ impl Array {
     }
 
     /// Makes the array, as it is stored now, longer along `axis` and writes `data` there, which may be what `write` takes. Its other axes are as long as the array's. Gives the
-    /// new shape. Where that fails or is interrupted, the array is as long as before.
+    /// new shape. Where that fails or is interrupted, the array is made as long as before, if the store lets it.
     #[pyo3(signature = (data, axis=0))]
     fn append<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>, axis: isize) -> Outcome<Bound<'py, PyTuple>> {
         self.origin.check_writable()?;
-        let data = Data::of(data, self.array().data_type(), None, None)?;
+        let data_type = self.array().data_type().clone();
+        let data = Data::of(data, &data_type, None, None)?;
         let shape = py.detach(|| -> Outcome<Vec<u64>> {
-            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            // Not while data are written: a signal's handler may change the array, too.
             let (before, added, grown) = self.change(|array| {
+                if *array.data_type() != data_type {
+                    return Err(parameter("the array was created anew, with another data type: open it again"));
+                }
                 let before = array.shape().to_vec();
                 let (added, grown) = grown(&before, &data.shape(), axis)?;
                 array.resize(&grown)?;
                 Ok((before, added, grown))
             })?;
             let written = self.write_data(&self.array(), &added, data);
-            self.renew()?;
             if written.is_err() {
-                // Whoever tries again appends to what was there.
-                self.change(|array| {
+                // Whoever tries again appends to what was there. Why the data were not written matters more than whether this works.
+                let _ = self.change(|array| {
                     if array.shape() == grown {
                         array.resize(&before)?;
                     }
                     Ok(())
-                })?;
+                });
             }
-            written.map(|()| grown)
+            written?;
+            self.renew()?;
+            Ok(grown)
         })?;
         Ok(PyTuple::new(py, shape)?)
     }
@@ -402,10 +408,7 @@ impl Array {
     fn resize(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> Outcome<()> {
         self.origin.check_writable()?;
         let shape = create::lengths(shape, "shape")?;
-        py.detach(|| {
-            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.change(|array| Ok(array.resize(&shape)?))
-        })
+        py.detach(|| self.change(|array| Ok(array.resize(&shape)?)))
     }
 
     /// Single points, to read and to write: `array.vindex[[1, 2], [3, 4]]`.
@@ -421,10 +424,7 @@ impl Array {
     fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
         self.origin.check_writable()?;
         let set = node::object(set)?;
-        py.detach(|| {
-            let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.change(|array| Ok(array.set_attributes(node::changed(array.attributes(), set, &remove))?))
-        })
+        py.detach(|| self.change(|array| Ok(array.set_attributes(node::changed(array.attributes(), set, &remove))?)))
     }
 
     /// All elements, for NumPy.

@@ -121,7 +121,7 @@ def _broadcast(found: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     given = found.shape
     # As in NumPy's assignments.
     while found.ndim > len(shape) and found.shape[0] == 1:
-        found = found[0]
+        found = found.reshape(found.shape[1:])
     try:
         return np.broadcast_to(found, shape)
     except ValueError:

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -17,8 +16,6 @@ use crate::Options;
 pub(crate) struct Gate {
     requests: usize,
     bytes: usize,
-    /// The longest whole value so far.
-    longest: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -45,12 +42,7 @@ impl State {
 
 impl Gate {
     pub(crate) fn new(options: &Options) -> Arc<Self> {
-        Arc::new(Self {
-            requests: options.concurrency.max(1),
-            bytes: options.in_flight_bytes.max(1),
-            longest: AtomicUsize::new(0),
-            state: Mutex::default(),
-        })
+        Arc::new(Self { requests: options.concurrency.max(1), bytes: options.in_flight_bytes.max(1), state: Mutex::default() })
     }
 
     /// Requests that go through at a time.
@@ -63,24 +55,10 @@ impl Gate {
         self.bytes
     }
 
-    /// Waits for room for so many requests and their answers. What is too much for the gate goes through alone.
-    pub(crate) fn enter(self: &Arc<Self>, requests: usize, answer: Answer) -> Enter {
-        Enter { gate: Arc::clone(self), requests: requests.clamp(1, self.requests), answer, place: None }
-    }
-
-    /// Bytes to make room for.
-    fn expect(&self, answer: Answer) -> usize {
-        let bytes = match (answer, self.longest.load(Ordering::Relaxed)) {
-            (Answer::Bytes(bytes), _) => bytes,
-            (Answer::Value { decoded }, 0) => decoded.unwrap_or(self.bytes / self.requests),
-            (Answer::Value { decoded }, longest) => decoded.unwrap_or(longest).min(longest),
-        };
-        bytes.min(self.bytes)
-    }
-
-    /// Takes note of how long a whole value was.
-    pub(crate) fn learn(&self, bytes: usize) {
-        self.longest.fetch_max(bytes, Ordering::Relaxed);
+    /// Waits for room for so many requests, and for answers of so many bytes; `None`: nobody knows. What is too much for the gate goes through alone.
+    pub(crate) fn enter(self: &Arc<Self>, requests: usize, bytes: Option<usize>) -> Enter {
+        let bytes = bytes.unwrap_or(self.bytes / self.requests).min(self.bytes);
+        Enter { gate: Arc::clone(self), requests: requests.clamp(1, self.requests), bytes, place: None }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -94,21 +72,11 @@ impl Gate {
     }
 }
 
-/// What is known of an answer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Answer {
-    Bytes(usize),
-    /// It is a whole value; what that decodes to, if its length is known. It will hardly be longer than the longest of the others.
-    Value {
-        decoded: Option<usize>,
-    },
-}
-
 /// Waits at a [`Gate`].
 pub(crate) struct Enter {
     gate: Arc<Gate>,
     requests: usize,
-    answer: Answer,
+    bytes: usize,
     place: Option<u64>,
 }
 
@@ -122,16 +90,15 @@ impl Future for Enter {
             state.last += 1;
             state.last
         });
-        let bytes = gate.expect(self.answer);
         let is_next = state.waiting.keys().next().is_none_or(|&first| first >= place);
-        if is_next && state.requests + self.requests <= gate.requests && state.bytes + bytes <= gate.bytes {
+        if is_next && state.requests + self.requests <= gate.requests && state.bytes + self.bytes <= gate.bytes {
             state.requests += self.requests;
-            state.bytes += bytes;
+            state.bytes += self.bytes;
             state.waiting.remove(&place);
             state.wake();
             drop(state);
             self.place = None;
-            return Poll::Ready(Pass { gate, requests: self.requests, bytes });
+            return Poll::Ready(Pass { gate, requests: self.requests, bytes: self.bytes });
         }
         state.waiting.insert(place, Some(context.waker().clone()));
         Poll::Pending
@@ -157,9 +124,11 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Gives the room of the request back, and what the answer does not need: it has so many bytes.
+    /// Gives the room of the request back, and takes as much for the answer as it has bytes.
     pub(crate) fn answered(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.bytes);
+        let more = bytes.saturating_sub(self.bytes);
+        self.bytes += more;
+        self.gate.state().bytes += more;
         self.give_back(self.requests, self.bytes - bytes);
     }
 
@@ -194,7 +163,7 @@ mod tests {
     #[test]
     fn lets_through_what_there_is_room_for() {
         let gate = gate(2, 100);
-        let enter = |bytes| gate.enter(1, Answer::Bytes(bytes));
+        let enter = |bytes| gate.enter(1, Some(bytes));
         let mut first = enter(60).now_or_never().unwrap();
         let second = enter(40).now_or_never().unwrap();
         let mut third = Box::pin(enter(10));
@@ -217,22 +186,22 @@ mod tests {
     #[test]
     fn what_is_too_much_goes_alone() {
         let gate = gate(4, 100);
-        let first = gate.enter(1, Answer::Bytes(1)).now_or_never().unwrap();
-        let mut large = Box::pin(gate.enter(9, Answer::Bytes(1000)));
+        let first = gate.enter(1, Some(1)).now_or_never().unwrap();
+        let mut large = Box::pin(gate.enter(9, Some(1000)));
         assert!(large.as_mut().now_or_never().is_none());
         drop(first);
         let large = large.as_mut().now_or_never().unwrap();
-        assert!(gate.enter(1, Answer::Bytes(0)).now_or_never().is_none());
+        assert!(gate.enter(1, Some(0)).now_or_never().is_none());
         drop(large);
-        assert!(gate.enter(4, Answer::Bytes(100)).now_or_never().is_some());
+        assert!(gate.enter(4, Some(100)).now_or_never().is_some());
     }
 
     #[test]
     fn who_goes_away_does_not_block_the_others() {
         let gate = gate(1, 100);
-        let first = gate.enter(1, Answer::Bytes(1)).now_or_never().unwrap();
-        let mut second = Box::pin(gate.enter(1, Answer::Bytes(1)));
-        let mut third = Box::pin(gate.enter(1, Answer::Bytes(1)));
+        let first = gate.enter(1, Some(1)).now_or_never().unwrap();
+        let mut second = Box::pin(gate.enter(1, Some(1)));
+        let mut third = Box::pin(gate.enter(1, Some(1)));
         assert!(second.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         drop(second);
         drop(first);
@@ -241,17 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn whole_values_are_taken_to_be_as_long_as_the_longest() {
+    fn answers_longer_than_expected_count() {
         let gate = gate(4, 100);
-        let expect = |decoded| gate.expect(Answer::Value { decoded });
-        assert_eq!([expect(Some(60)), expect(None)], [60, 25]);
-        let first = gate.enter(1, Answer::Value { decoded: Some(60) }).now_or_never().unwrap();
-        let mut second = Box::pin(gate.enter(1, Answer::Value { decoded: Some(60) }));
+        let mut first = gate.enter(1, None).now_or_never().unwrap();
+        assert_eq!(gate.state().bytes, 25);
+        first.answered(150);
+        let mut second = Box::pin(gate.enter(1, Some(1)));
         assert!(second.as_mut().now_or_never().is_none());
-        gate.learn(10);
-        gate.learn(7);
-        assert!(second.as_mut().now_or_never().is_some());
         drop(first);
-        assert_eq!([expect(Some(60)), expect(Some(3)), expect(None)], [10, 3, 10]);
+        assert!(second.as_mut().now_or_never().is_some());
     }
 }

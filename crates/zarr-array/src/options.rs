@@ -36,7 +36,7 @@ impl Options {
             pool: Pool::global(),
             coalescing: None,
             concurrency: 64,
-            in_flight_bytes: 256 << 20,
+            in_flight_bytes: 512 << 20,
             write_empty_chunks: false,
             index_cache: 0,
         }
@@ -71,7 +71,7 @@ impl Options {
         self
     }
 
-    /// Sets how many bytes of requests in flight and of answers that are still to be decoded a read or write has at an async store: 256 MiB, unless this says
+    /// Sets how many bytes of requests in flight and of answers that are still to be decoded a read or write has at an async store: 512 MiB, unless this says
     /// otherwise. A request that alone is larger is made when no other is under way.
     #[must_use]
     pub fn with_in_flight_bytes(mut self, bytes: usize) -> Self {
@@ -98,7 +98,8 @@ impl Options {
     pub(crate) fn coalescing_for(&self, store: &AnyStore) -> Coalescing {
         self.coalescing.unwrap_or(match store {
             AnyStore::Blocking(_) => Coalescing { gap: 4 << 10, waste: 20, request: 16 << 20 },
-            AnyStore::Async(_) => Coalescing { gap: 64 << 10, waste: 20, request: 16 << 20 },
+            // Several connections bring more than one.
+            AnyStore::Async(_) => Coalescing { gap: 64 << 10, waste: 20, request: 4 << 20 },
         })
     }
 }

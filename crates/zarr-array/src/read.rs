@@ -12,7 +12,7 @@ use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
-use crate::gate::{Answer, Gate, Pass};
+use crate::gate::{Gate, Pass};
 use crate::pieces::InPieces;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
@@ -475,12 +475,7 @@ impl Remote {
             let fill = move || absent.iter().try_for_each(|node| read.sink.absent(&read.plan, node));
             self.pool.compute(fill).await.unwrap_or_else(|| Err(pool_is_gone()))
         };
-        // A request each, so that the gate sees all of them.
-        let fetches = fetches.into_iter().flat_map(|Fetch { key, ranges, then }| match then {
-            Then::Chunks(parts) if ranges.len() > 1 => Plan::pieces(&key, &ranges, parts, usize::MAX),
-            then => vec![Fetch { key, ranges, then }],
-        });
-        let fetches = fetches.map(|fetch| async {
+        let fetches = fetches.into_iter().flat_map(in_groups).map(|fetch| async {
             let next = self.fetch(fetch).await?;
             if next.fetches.is_empty() && next.absent.is_empty() { Ok(()) } else { self.steps(next).await }
         });
@@ -525,6 +520,25 @@ impl Remote {
     }
 }
 
+/// Cuts a fetch of many ranges into some of a few each: the store may join those of one, and the gate lets one through while others are under way.
+fn in_groups(fetch: Fetch) -> Vec<Fetch> {
+    const RANGES: usize = 16;
+    let Fetch { key, ranges, then } = fetch;
+    let parts = match then {
+        Then::Chunks(parts) if ranges.len() > RANGES => parts,
+        then => return vec![Fetch { key, ranges, then }],
+    };
+    let fetch = |ranges: &[ByteRange]| Fetch { key: key.clone(), ranges: ranges.to_vec(), then: Then::Chunks(Vec::new()) };
+    let mut groups: Vec<Fetch> = ranges.chunks(RANGES).map(fetch).collect();
+    for part in parts {
+        let (group, range) = (part.range / RANGES, part.range % RANGES);
+        if let Some(Fetch { then: Then::Chunks(parts), .. }) = groups.get_mut(group) {
+            parts.push(ChunkPart { range, ..part });
+        }
+    }
+    groups
+}
+
 /// Asks an async store, when the gate lets it; the pass is for as long as somebody keeps the bytes.
 pub(crate) async fn fetch_gated(
     plan: &Plan,
@@ -533,20 +547,15 @@ pub(crate) async fn fetch_gated(
     fetch: &Fetch,
 ) -> Result<(Option<Vec<Bytes>>, Pass), ArrayError> {
     let known = fetch.ranges.iter().try_fold(0usize, |sum, range| sum.checked_add(usize::try_from(range.len_hint()?).ok()?));
-    let answer = match (known, &fetch.then) {
-        (Some(len), _) => Answer::Bytes(len),
+    let expected = match (known, &fetch.then) {
         (None, Then::Chunks(parts)) => {
             let bound = parts.first().map(|part| plan.bound(&part.node)).transpose()?;
-            Answer::Value { decoded: bound.map(|bound| bound.byte_len).filter(|&len| len > 0) }
+            bound.map(|bound| bound.byte_len).filter(|&len| len > 0)
         }
-        (None, Then::Index(_)) => Answer::Value { decoded: None },
+        (known, _) => known,
     };
-    let mut pass = gate.enter(fetch.ranges.len(), answer).await;
+    let mut pass = gate.enter(fetch.ranges.len(), expected).await;
     let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
-    let len = bytes.iter().flatten().map(Bytes::len).sum();
-    if known.is_none() {
-        gate.learn(len);
-    }
-    pass.answered(len);
+    pass.answered(bytes.iter().flatten().map(Bytes::len).sum());
     Ok((bytes, pass))
 }

@@ -14,7 +14,7 @@ use zarr_store_api::{AnyStore, ByteRange, WritableStore};
 use crate::ArrayError;
 use crate::chunks::BoundChunk;
 use crate::device::Prepared;
-use crate::gate::{Answer, Gate};
+use crate::gate::Gate;
 use crate::geometry::{Cells, Leaf};
 use crate::plan::{ChunkNode, Plan, Step, covers_in_order, covers_inside, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
@@ -114,7 +114,7 @@ pub(crate) async fn write_async(
             let (chunk, cells) = plan.cut.chunk(index);
             let key = plan.keys.key(&chunk)?;
             // The old value and the new one may have as many bytes as the chunk.
-            let _pass = gate.enter(1, Answer::Bytes(plan.chunks.byte_len_at(&chunk).unwrap_or(0))).await;
+            let _pass = gate.enter(1, plan.chunks.byte_len_at(&chunk)).await;
             let whole = Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.is_whole(&chunk, &cells);
             let old = if whole { None } else { storage.get(&key, ByteRange::All).await? };
             let node = ChunkNode { chunk: chunk.into(), key, cells };

@@ -52,7 +52,10 @@ impl Hierarchy {
             Ok(Node::Group(root)) => Ok(Some(Self { root: *root, relative })),
             Ok(Node::Array(array)) => Err(Failure::usage(format!("{} is an array, and nothing can be below one", array.store().name()))),
             // Whatever is wrong with it does not hinder what is below.
-            Err(_) => Ok(None),
+            Err(error) => {
+                context.note(&format!("the hierarchy around it cannot be opened, so that its consolidated metadata may lack it: {error}"));
+                Ok(None)
+            }
         }
     }
 

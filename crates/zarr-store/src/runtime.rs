@@ -2,12 +2,11 @@
 
 #![deny(clippy::missing_trait_methods)]
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::resume_unwind;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
@@ -18,9 +17,9 @@ use crate::wrap::{not_listable, not_writable};
 
 /// An async store that may be used anywhere, though its client needs a tokio runtime.
 ///
-/// Futures that are polled inside of a runtime use that one. Elsewhere - in blocking calls of an array, on threads of a pool, under another executor - sockets
-/// and timers are served by a runtime that all such stores of the process share: two threads, started by the first store, which last as long as the process.
-/// Either way reads are tasks of their own, that go on while the caller is busy, and end when its future is dropped.
+/// Each call is a task of a runtime that all such stores of the process share: two threads, started by the first store, which last as long as the process. So a call
+/// may be awaited under any executor, and waited for on any thread, those of another tokio runtime included; it goes on while the caller is busy, and ends when its future
+/// is dropped.
 ///
 /// ```
 /// # #[cfg(feature = "object-store")] {
@@ -57,16 +56,6 @@ pub(crate) fn shared() -> Result<&'static Runtime, StoreError> {
     Ok(runtime)
 }
 
-/// Polls a future inside of a runtime.
-async fn serve<T>(runtime: &'static Runtime, future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        let _inside = Handle::try_current().is_err().then(|| runtime.enter());
-        future.as_mut().poll(context)
-    })
-    .await
-}
-
 /// A task that ends with whoever waits for it.
 struct Task<T>(JoinHandle<T>);
 
@@ -76,19 +65,24 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Runs a future as a task of the runtime at hand, or of the shared one.
-async fn run<T: Send + 'static>(future: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError> {
-    let mut task = Task(match Handle::try_current() {
-        Ok(runtime) => runtime.spawn(future),
-        Err(_) => shared()?.spawn(future),
-    });
+/// Runs a call as a task of the shared runtime: the one at hand may be blocked by whoever waits.
+async fn run<T: Send + 'static>(call: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Result<T, StoreError> {
+    let mut task = Task(shared()?.spawn(call));
     match (&mut task.0).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            Err(error) => Err(StoreError::new(StoreErrorKind::Io, "the runtime was shut down").with_source(error)),
+            Err(error) => Err(StoreError::new(StoreErrorKind::Cancelled, "the runtime was shut down").with_source(error)),
         },
     }
+}
+
+fn writable<S: AsyncStore>(store: &S) -> Result<&dyn AsyncWritableStore, StoreError> {
+    store.as_writable().ok_or_else(|| not_writable(&store.name()))
+}
+
+fn listable<S: AsyncStore>(store: &S) -> Result<&dyn AsyncListableStore, StoreError> {
+    store.as_listable().ok_or_else(|| not_listable(&store.name()))
 }
 
 impl<S: AsyncStore> OnRuntime<S> {
@@ -101,14 +95,6 @@ impl<S: AsyncStore> OnRuntime<S> {
         shared()?;
         Ok(Self { inner: Arc::new(store) })
     }
-
-    fn writable(&self) -> Result<&dyn AsyncWritableStore, StoreError> {
-        self.inner.as_writable().ok_or_else(|| not_writable(&self.inner.name()))
-    }
-
-    fn listable(&self) -> Result<&dyn AsyncListableStore, StoreError> {
-        self.inner.as_listable().ok_or_else(|| not_listable(&self.inner.name()))
-    }
 }
 
 #[async_trait]
@@ -119,7 +105,8 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
     }
 
     async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
-        serve(shared()?, self.inner.size(key)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        run(async move { inner.size(&key).await }).await
     }
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
@@ -133,10 +120,10 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
         range: ByteRange,
         dst: Box<dyn Destination>,
     ) -> (Box<dyn Destination>, Result<Option<usize>, StoreError>) {
-        match shared() {
-            Ok(runtime) => serve(runtime, self.inner.get_into(key, range, dst)).await,
-            Err(error) => (dst, Err(error)),
-        }
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        // Where there is no runtime, the destination is lost.
+        let done = run(async move { Ok(inner.get_into(&key, range, dst).await) }).await;
+        done.unwrap_or_else(|error| (Box::new(Vec::<u8>::new()), Err(error)))
     }
 
     async fn get_into_buffer(
@@ -147,7 +134,9 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
         device: &Arc<dyn Device>,
         queue: &Arc<dyn Queue>,
     ) -> Result<Option<usize>, StoreError> {
-        serve(shared()?, self.inner.get_into_buffer(key, range, dst, device, queue)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        let (dst, device, queue) = (dst.clone(), Arc::clone(device), Arc::clone(queue));
+        run(async move { inner.get_into_buffer(&key, range, &dst, &device, &queue).await }).await
     }
 
     fn reads_to_device(&self, device: DeviceId) -> bool {
@@ -158,30 +147,36 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
 #[async_trait]
 impl<S: AsyncStore> AsyncWritableStore for OnRuntime<S> {
     async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
-        serve(shared()?, self.writable()?.set(key, value)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        run(async move { writable(&*inner)?.set(&key, value).await }).await
     }
 
     async fn set_vectored(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
-        serve(shared()?, self.writable()?.set_vectored(key, parts)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        run(async move { writable(&*inner)?.set_vectored(&key, parts).await }).await
     }
 
     async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
-        serve(shared()?, self.writable()?.erase(key)).await
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        run(async move { writable(&*inner)?.erase(&key).await }).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
-        serve(shared()?, self.writable()?.erase_prefix(prefix)).await
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
+        run(async move { writable(&*inner)?.erase_prefix(&prefix).await }).await
     }
 }
 
 #[async_trait]
 impl<S: AsyncStore> AsyncListableStore for OnRuntime<S> {
     async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
-        serve(shared()?, self.listable()?.list(prefix)).await
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
+        run(async move { listable(&*inner)?.list(&prefix).await }).await
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
-        serve(shared()?, self.listable()?.list_dir(prefix)).await
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
+        run(async move { listable(&*inner)?.list_dir(&prefix).await }).await
     }
 }
 

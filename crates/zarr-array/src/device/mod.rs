@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::stream::FuturesOrdered;
+use futures::{StreamExt, TryStreamExt};
 use zarr_buffer_api::{Buffer, Device, Layout, Queue, TileWriter};
 use zarr_codec_api::Ticket;
 use zarr_meta::DataType;
@@ -448,31 +449,38 @@ impl Begun {
     }
 }
 
-/// Enqueues reads one after the other, while an async store is asked for the next ones, as far as its array's [`Options`](crate::Options) let it. `each` says whether to go on.
+/// Enqueues reads one after the other, while an async store is asked for the next ones, as far as the [`Options`](crate::Options) of the first array let it. `each` says
+/// whether to go on.
 fn enqueue_each(
     reads: impl Iterator<Item = (Array, Selection)>,
     target: &DeviceTarget,
     mut each: impl FnMut(Result<PendingTensor, ArrayError>) -> bool,
 ) {
     let mut reads = reads.peekable();
-    let Some((first, selection)) = reads.peek() else { return };
+    let Some((first, _)) = reads.peek() else { return };
     let (gate, most) = (first.gate(), first.options().in_flight_bytes);
-    let len = Begun::new(first, selection).and_then(|begun| begun.len()).unwrap_or(most).max(1);
-    let ahead = match first.store() {
-        AnyStore::Blocking(_) => 1,
-        AnyStore::Async(_) => (most / len).clamp(1, gate.requests()),
-    };
-    let begun = stream::iter(reads).map(|(array, selection)| {
-        let asked = array.behind(&gate);
-        async move {
-            let begun = Begun::ahead(&asked, &selection, target, most).await;
-            // A read that was not asked ahead asks while the others are not polled: by a gate of its own.
-            (array, begun)
+    let at_once = if matches!(first.store(), AnyStore::Async(_)) { gate.requests() } else { 1 };
+    let (mut begun, mut bytes, mut held_back) = (FuturesOrdered::new(), 0usize, None);
+    loop {
+        while begun.len() < at_once
+            && let Some((array, selection, len)) = held_back.take().or_else(|| {
+                let (array, selection) = reads.next()?;
+                let len = Begun::new(&array, &selection).and_then(|begun| begun.len()).unwrap_or(0).min(most);
+                Some((array, selection, len))
+            })
+        {
+            if !begun.is_empty() && bytes.saturating_add(len) > most {
+                held_back = Some((array, selection, len));
+                break;
+            }
+            bytes = bytes.saturating_add(len);
+            let asked = array.behind(&gate);
+            // A read that is not asked ahead asks while the others are not polled: by a gate of its own, that of `array`.
+            begun.push_back(async move { (Begun::ahead(&asked, &selection, target, most).await, array, len) });
         }
-    });
-    let mut begun = std::pin::pin!(begun.buffered(ahead));
-    while let Some((array, begun)) = block_on(begun.next()) {
-        if !each(begun.and_then(|begun| begun.enqueue(&array, target))) {
+        let Some((read, array, len)) = block_on(begun.next()) else { return };
+        bytes -= len;
+        if !each(read.and_then(|read| read.enqueue(&array, target))) {
             return;
         }
     }

@@ -160,13 +160,16 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Whether there is room for an answer. The first one always has some.
+    fn has_room(&self, answer: &Answer) -> bool {
+        self.answers.is_empty() || self.bytes.saturating_add(room(answer)) <= self.gate.bytes()
+    }
+
     /// Asks for as much as may be under way.
     fn ask(&mut self) {
         let (array, plan, at_once) = (self.array, self.plan, self.gate.requests());
-        while self.answers.len() < at_once
-            && let Some(load) =
-                self.loads.pop_front_if(|load| self.answers.is_empty() || self.bytes.saturating_add(room(load)) <= self.gate.bytes())
-        {
+        while self.answers.len() < at_once && self.loads.front().is_some_and(|load| self.has_room(load)) {
+            let Some(load) = self.loads.pop_front() else { break };
             let (gate, bytes) = (Arc::clone(&self.gate), room(&load));
             self.bytes = self.bytes.saturating_add(bytes);
             self.answers.push_back(Box::pin(async move {

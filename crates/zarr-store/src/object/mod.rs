@@ -23,7 +23,7 @@ const LARGEST_SINGLE_PUT: usize = 1 << 30;
 /// The size of such parts. (S3 takes 10 000 of them at most.)
 const PART: usize = 64 << 20;
 /// Requests under way at once for one call.
-const CONCURRENCY: usize = 10;
+const CONCURRENCY: usize = 16;
 /// Memory that is made ready for an answer before it comes, at most.
 const LARGEST_RESERVED: usize = 64 << 20;
 /// The largest offset that is sent to a server.

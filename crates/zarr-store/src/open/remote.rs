@@ -72,9 +72,9 @@ macro_rules! configure {
     }};
 }
 
-/// A server is given up when it sends nothing for this long, not when all of an answer takes long: large values over slow lines do. Settings and
-/// environment variables say otherwise.
-const SILENCE: &str = "30 seconds";
+/// A server is given up when it sends nothing for this long (in which a request goes out, too), not when all of an answer takes long: large values over slow lines
+/// do. Settings and environment variables say otherwise.
+const SILENCE: &str = "2 minutes";
 /// As long as nobody waits.
 const NEVER: &str = "1 day";
 
@@ -82,11 +82,14 @@ const NEVER: &str = "1 day";
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 macro_rules! patient {
     ($builder:expr, $key:expr, $environment:literal) => {{
-        let builder = $builder;
-        match std::env::var_os(concat!($environment, "_TIMEOUT")) {
-            Some(_) => builder,
-            None => builder.with_config($key(ClientConfigKey::Timeout), NEVER).with_config($key(ClientConfigKey::ReadTimeout), SILENCE),
+        let mut builder = $builder;
+        if std::env::var_os(concat!($environment, "_TIMEOUT")).is_none() {
+            builder = builder.with_config($key(ClientConfigKey::Timeout), NEVER);
         }
+        if std::env::var_os(concat!($environment, "_READ_TIMEOUT")).is_none() {
+            builder = builder.with_config($key(ClientConfigKey::ReadTimeout), SILENCE);
+        }
+        builder
     }};
 }
 
