@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -26,6 +27,10 @@ pub(crate) struct Array {
     origin: Arc<Origin>,
     /// Held while shape or attributes change.
     changing: Mutex<()>,
+    /// Held by one append: the next one may write to the same chunk.
+    appending: Mutex<()>,
+    /// The thread of that append.
+    appender: Mutex<Option<ThreadId>>,
     /// The same array with the codecs of devices, by device and policy.
     bound: Mutex<HashMap<(DeviceId, Wish), zarr::Array>>,
 }
@@ -47,7 +52,8 @@ pub(crate) fn format_number(version: Version) -> u8 {
 
 impl Array {
     pub(crate) fn new(inner: zarr::Array, origin: Arc<Origin>) -> Self {
-        Self { inner: RwLock::new(Arc::new(inner)), origin, changing: Mutex::default(), bound: Mutex::default() }
+        let (changing, appending, appender) = Default::default();
+        Self { inner: RwLock::new(Arc::new(inner)), origin, changing, appending, appender, bound: Mutex::default() }
     }
 
     pub(crate) fn array(&self) -> Arc<zarr::Array> {
@@ -134,6 +140,15 @@ impl Array {
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(array);
         bound.clear();
         result
+    }
+}
+
+/// Does something when it is dropped.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -376,8 +391,15 @@ impl Array {
         self.origin.check_writable()?;
         let data_type = self.array().data_type().clone();
         let data = Data::of(data, &data_type, None, None)?;
+        let this_thread = Some(thread::current().id());
+        let appender = || self.appender.lock().unwrap_or_else(PoisonError::into_inner);
+        if *appender() == this_thread {
+            return Err(parameter("the array is being appended to, by what a signal's handler interrupted"));
+        }
         let shape = py.detach(|| -> Outcome<Vec<u64>> {
-            // Not while data are written: a signal's handler may change the array, too.
+            let _one = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+            *appender() = this_thread;
+            let _done = Finally(|| *appender() = None);
             let (before, added, grown) = self.change(|array| {
                 if *array.data_type() != data_type {
                     return Err(parameter("the array was created anew, with another data type: open it again"));

@@ -109,7 +109,8 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
         objects: dict[str, bytes] = {}
 
         def do_PUT(self) -> None:
-            answer.wait(20)
+            if "/c/" in self.path:
+                answer.wait(20)
             super().do_PUT()
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
@@ -121,4 +122,23 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
             array[...] = np.arange(8)
         array[...] = np.arange(8)[::-1]
         np.testing.assert_array_equal(array[...], np.arange(8)[::-1])
+
+        # What a handler does to the array meanwhile.
+        refused = []
+
+        def handler(*_: object) -> None:
+            array.attrs["stopped"] = True
+            with pytest.raises(zarrgpu.ParameterError, match="appended to") as raised:
+                array.append([1])
+            refused.append(raised.value)
+            answer.set()
+
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            answer.clear()
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            assert array.append([7, 8]) == (10,)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert refused and array.attrs["stopped"] and array[7:].tolist() == [0, 7, 8]
         server.shutdown()

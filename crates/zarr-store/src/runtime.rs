@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -17,7 +18,7 @@ use crate::wrap::{not_listable, not_writable};
 
 /// An async store that may be used anywhere, though its client needs a tokio runtime.
 ///
-/// Each call is a task of a runtime that all such stores of the process share: two threads, started by the first store, which last as long as the process. So a call
+/// Each call is a task of a runtime that all such stores of the process share: two to eight threads, as there are processors, started by the first store, which last as long as the process. So a call
 /// may be awaited under any executor, and waited for on any thread, those of another tokio runtime included; it goes on while the caller is busy, and ends when its future
 /// is dropped.
 ///
@@ -50,7 +51,9 @@ pub(crate) fn shared() -> Result<&'static Runtime, StoreError> {
     {
         return Ok(runtime);
     }
-    let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("zarr-store").enable_all().build();
+    // One receives and copies some 2 GB/s.
+    let threads = available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("zarr-store").enable_all().build();
     let runtime: &'static Runtime = Box::leak(Box::new(runtime.map_err(|error| StoreError::from_io(error, "cannot start a runtime"))?));
     *shared = Some((here, runtime));
     Ok(runtime)
