@@ -52,7 +52,7 @@ impl Far {
     async fn answer<T>(&self, answer: T, bytes: usize) -> T {
         self.counts.requests.add(1);
         self.counts.bytes.add(bytes);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         self.counts.requests.sub(1);
         self.counts.bytes.sub(bytes);
         answer
@@ -239,7 +239,7 @@ fn a_dropped_read_asks_for_no_more() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let all = Selection::all();
-        assert!(tokio::time::timeout(Duration::from_millis(20), array.read_async(&all)).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_millis(50), array.read_async(&all)).await.is_err());
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!(counts.requests.0.load(Ordering::Relaxed), 2, "two were cut short, and nobody counted them down");
         take(&[&counts]);
