@@ -402,8 +402,7 @@ impl Array {
             // The native path: all of it on the pool.
             let (array, store, selection) = (self.clone(), Arc::clone(store), selection.clone());
             let read = move |unwanted: &AtomicBool| array.read_aligned_until(&*store, &selection, align, unwanted);
-            let done = self.options.pool.compute_while_wanted(read).await;
-            return done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
+            return self.options.pool.compute_while_wanted(read).await;
         }
         let plan = Arc::new(self.internal_plan(selection)?);
         let shape = plan.cut.result_shape();

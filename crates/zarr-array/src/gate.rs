@@ -28,13 +28,13 @@ struct State {
     bytes: usize,
     last: u64,
     /// Who waits, by when they came.
-    waiting: BTreeMap<u64, Option<Waker>>,
+    waiting: BTreeMap<u64, Waker>,
 }
 
 impl State {
     /// Wakes whoever is next.
     fn wake(&self) {
-        if let Some(waker) = self.waiting.first_key_value().and_then(|(_, waker)| waker.as_ref()) {
+        if let Some((_, waker)) = self.waiting.first_key_value() {
             waker.wake_by_ref();
         }
     }
@@ -100,7 +100,7 @@ impl Future for Enter {
             self.place = None;
             return Poll::Ready(Pass { gate, requests: self.requests, bytes: self.bytes });
         }
-        state.waiting.insert(place, Some(context.waker().clone()));
+        state.waiting.insert(place, context.waker().clone());
         Poll::Pending
     }
 }

@@ -10,6 +10,8 @@ use rayon::prelude::*;
 use zarr_buffer_api::{BufferError, FreshPart, unwritten, unwritten_shared};
 use zarr_codec_api::Scratch;
 
+use crate::ArrayError;
+
 /// The threads that an array decodes and encodes on. Codecs start none of their own.
 ///
 /// A process that was forked has none of its parent's threads: there, the first use starts as many again. Of Rayon's global pool this is known only where an array was the
@@ -95,17 +97,26 @@ impl Pool {
     }
 
     /// Runs `work` on the pool and gives its result, or its panic, to an async caller. If the caller goes away, the work still runs to its end, on memory that it owns.
-    pub(crate) async fn compute<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    pub(crate) async fn compute<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<R, ArrayError> + Send + 'static,
+    ) -> Result<R, ArrayError> {
         let (sender, receiver) = futures::channel::oneshot::channel();
         self.spawn(move || {
             // Nobody waiting any more is no reason to fail.
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         });
-        Some(receiver.await.ok()?.unwrap_or_else(|panic| resume_unwind(panic)))
+        match receiver.await {
+            Ok(done) => done.unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => Err(ArrayError::parameter("the thread pool was shut down")),
+        }
     }
 
     /// As [`Pool::compute`], of work that looks whether the caller went away: then what it is given is true, and the result of no interest.
-    pub(crate) async fn compute_while_wanted<R: Send + 'static>(&self, work: impl FnOnce(&AtomicBool) -> R + Send + 'static) -> Option<R> {
+    pub(crate) async fn compute_while_wanted<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&AtomicBool) -> Result<R, ArrayError> + Send + 'static,
+    ) -> Result<R, ArrayError> {
         let unwanted = Unwanted::default();
         let flag = Arc::clone(&unwanted.0);
         self.compute(move || work(&flag)).await
@@ -155,8 +166,8 @@ mod tests {
     #[test]
     fn a_panic_is_the_callers() {
         let pool = Pool::new(Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap()));
-        let caught = catch_unwind(AssertUnwindSafe(|| pollster::block_on(pool.compute(|| panic!("in a codec")))));
+        let caught = catch_unwind(AssertUnwindSafe(|| pollster::block_on(pool.compute::<()>(|| panic!("in a codec")))));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"in a codec"));
-        assert_eq!(pollster::block_on(pool.compute(|| 7)), Some(7));
+        assert_eq!(pollster::block_on(pool.compute(|| Ok(7))).unwrap(), 7);
     }
 }

@@ -437,18 +437,13 @@ pub(crate) async fn read_async(
         // The native path: all of it on the pool.
         let (store, of_pool) = (Arc::clone(store), pool.clone());
         let read = move |unwanted: &AtomicBool| read_until(&[Job { plan: &plan, store: &*store, sink: &*sink }], &of_pool, unwanted);
-        let done = pool.compute_while_wanted(read).await;
-        return done.unwrap_or_else(|| Err(pool_is_gone()));
+        return pool.compute_while_wanted(read).await;
     }
     // Chunks that are asked for or decoded: as many as keep the gate busy while others are decoded.
     let at_once = gate.requests().saturating_add(2 * pool.threads());
     let read = Remote { plan, storage, sink, pool, gate };
     let chunks = stream::iter(0..read.plan.chunk_count()).map(|chunk| read.chunk(chunk));
     chunks.buffer_unordered(at_once).try_collect().await
-}
-
-fn pool_is_gone() -> ArrayError {
-    ArrayError::parameter("the thread pool was shut down")
 }
 
 /// A read of an async store.
@@ -473,7 +468,7 @@ impl Remote {
             }
             let read = self.clone();
             let fill = move || absent.iter().try_for_each(|node| read.sink.absent(&read.plan, node));
-            self.pool.compute(fill).await.unwrap_or_else(|| Err(pool_is_gone()))
+            self.pool.compute(fill).await
         };
         let fetches = fetches.into_iter().flat_map(in_groups).map(|fetch| async {
             let next = self.fetch(fetch).await?;
@@ -490,7 +485,7 @@ impl Remote {
             drop(pass);
             steps
         };
-        self.pool.compute(work).await.unwrap_or_else(|| Err(pool_is_gone()))
+        self.pool.compute(work).await
     }
 
     /// Decodes an answer, on the pool.

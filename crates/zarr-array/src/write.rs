@@ -103,8 +103,7 @@ pub(crate) async fn write_async(
     if matches!(storage.0, AnyStore::Blocking(_)) {
         let of_pool = pool.clone();
         let write = move |unwanted: &AtomicBool| write_until(&plan, &storage, data.as_data(), empty, &of_pool, unwanted);
-        let done = pool.compute_while_wanted(write);
-        return done.await.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")));
+        return pool.compute_while_wanted(write).await;
     }
     let (layout, tiles) = (Arc::new(plan.output_layout()?), Arc::new(plan.tiles()));
     let chunks = stream::iter(0..plan.chunk_count()).map(|index| {
@@ -121,8 +120,7 @@ pub(crate) async fn write_async(
             let (of_pool, of_put) = (node.clone(), Arc::clone(&plan));
             let encoded = pool
                 .compute(move || Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.chunk(&of_pool, old))
-                .await
-                .unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
+                .await?;
             put(&of_put, &storage, &node, encoded).await
         }
     });

@@ -206,8 +206,7 @@ impl Array {
         let begun = Begun::new(self, selection)?;
         let output = target.device.allocate(begun.len()?, &*target.queue)?;
         let pending = self.enqueue(begun, &output, target, Host::Pool).await?;
-        let done = self.options().pool.compute(move || pending.wait()).await;
-        done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+        self.options().pool.compute(move || pending.wait()).await
     }
 
     /// Fetches, and enqueues all work on the device. The host waits only where staging memory is reused.
@@ -271,10 +270,7 @@ impl Array {
         };
         match host {
             Host::Caller => fill(),
-            Host::Pool => {
-                let done = self.options().pool.compute(fill).await;
-                done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
-            }
+            Host::Pool => self.options().pool.compute(fill).await,
         }
     }
 
@@ -332,8 +328,7 @@ impl Array {
                 };
                 Ok((plan, data))
             };
-            let fetched = self.options().pool.compute(fetch).await;
-            let (plan, data) = fetched.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?;
+            let (plan, data) = self.options().pool.compute(fetch).await?;
             self.write_owned(plan, data).await?;
             start += len;
         }
@@ -429,13 +424,12 @@ impl Begun {
     }
 
     /// Asks an async store ahead, unless there is too much to keep.
-    async fn ahead(array: &Array, selection: &Selection, target: &DeviceTarget, most: usize) -> Result<Self, ArrayError> {
-        let mut begun = Self::new(array, selection)?;
+    async fn ahead(mut self, array: &Array, target: &DeviceTarget, most: usize) -> Result<Self, ArrayError> {
         let in_place = target.device.is_unified() && !array.decodes_on_device();
-        if matches!(array.storage.0, AnyStore::Async(_)) && !in_place && begun.len()? <= most {
-            begun.answers = Some(answers(array, &begun.plan, array.gate()).try_collect().await?);
+        if matches!(array.storage.0, AnyStore::Async(_)) && !in_place && self.len()? <= most {
+            self.answers = Some(answers(array, &self.plan, array.gate()).try_collect().await?);
         }
-        Ok(begun)
+        Ok(self)
     }
 
     /// Bytes of the result.
@@ -463,20 +457,27 @@ fn enqueue_each(
     let (mut begun, mut bytes, mut held_back) = (FuturesOrdered::new(), 0usize, None);
     loop {
         while begun.len() < at_once
-            && let Some((array, selection, len)) = held_back.take().or_else(|| {
+            && let Some((read, array, len)) = held_back.take().or_else(|| {
                 let (array, selection) = reads.next()?;
-                let len = Begun::new(&array, &selection).and_then(|begun| begun.len()).unwrap_or(0).min(most);
-                Some((array, selection, len))
+                let read = Begun::new(&array, &selection);
+                let len = read.as_ref().ok().and_then(|read| read.len().ok()).unwrap_or(0).min(most);
+                Some((read, array, len))
             })
         {
             if !begun.is_empty() && bytes.saturating_add(len) > most {
-                held_back = Some((array, selection, len));
+                held_back = Some((read, array, len));
                 break;
             }
             bytes = bytes.saturating_add(len);
             let asked = array.behind(&gate);
             // A read that is not asked ahead asks while the others are not polled: by a gate of its own, that of `array`.
-            begun.push_back(async move { (Begun::ahead(&asked, &selection, target, most).await, array, len) });
+            begun.push_back(async move {
+                let read = match read {
+                    Ok(read) => read.ahead(&asked, target, most).await,
+                    Err(error) => Err(error),
+                };
+                (read, array, len)
+            });
         }
         let Some((read, array, len)) = block_on(begun.next()) else { return };
         bytes -= len;

@@ -217,8 +217,7 @@ impl Pipeline {
             (AnyStore::Blocking(_), Host::Caller) => self.run_blocking()?,
             (AnyStore::Blocking(_), Host::Pool) => {
                 let pool = self.reader.array.options().pool.clone();
-                let done = pool.compute(move || self.run_blocking()).await;
-                done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))?
+                pool.compute(move || self.run_blocking()).await?
             }
             (AnyStore::Async(_), _) => self.run_async(host, ahead).await?,
         };
@@ -376,8 +375,7 @@ impl Pipeline {
         if host == Host::Caller {
             return work();
         }
-        let done = pool.compute(work).await;
-        done.unwrap_or_else(|| Err(ArrayError::parameter("the thread pool was shut down")))
+        pool.compute(work).await
     }
 
     /// Memory for a batch; `None` while the budget is used up. The host waits here, and only here, for the device to let go of memory.
