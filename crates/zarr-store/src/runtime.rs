@@ -1,4 +1,4 @@
-//! A tokio runtime for async stores, where the caller brings none.
+//! A tokio runtime for async stores.
 
 #![deny(clippy::missing_trait_methods)]
 
@@ -18,8 +18,8 @@ use crate::wrap::{not_listable, not_writable};
 
 /// An async store that may be used anywhere, though its client needs a tokio runtime.
 ///
-/// Each call is a task of a runtime that all such stores of the process share: two to eight threads, as there are processors, started by the first store, which last as long as the process. So a call
-/// may be awaited under any executor, and waited for on any thread, those of another tokio runtime included; it goes on while the caller is busy, and ends when its future
+/// Each call is a task of a runtime that all such stores of the process share: two to eight threads, as there are processors, started by the first store, which last
+/// as long as the process. So a call may be awaited under any executor, and waited for on any thread, those of another tokio runtime included; it goes on while the caller is busy, and ends when its future
 /// is dropped.
 ///
 /// ```

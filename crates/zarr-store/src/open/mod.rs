@@ -70,8 +70,7 @@ impl OpenOptions {
 /// credentials fetched from the metadata service of the machine. (The files of the AWS command
 /// line tool are not read.) The region of a bucket, if not the default, must be named.
 ///
-/// Their clients are async. They use the tokio runtime in which they are called, and a shared one elsewhere (`OnRuntime`), so blocking calls of an array need
-/// none.
+/// Their clients are async, and run on a tokio runtime that they share (`OnRuntime`): callers need none, whether they wait or block.
 ///
 /// # Errors
 ///
