@@ -102,7 +102,7 @@ def test_a_write_of_many_chunks(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_store(tmp_path: Path) -> None:
-    # Sent when it is asked to store a chunk.
+    # Sent when it is asked to store the chunk that an append adds.
     signals: list[int] = []
     answer = threading.Event()
     answer.set()
@@ -112,8 +112,9 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
 
         def do_PUT(self) -> None:
             if "/c/" in self.path:
-                for number in signals:
-                    os.kill(os.getpid(), number)
+                if self.path.endswith("/c/4"):
+                    for number in signals:
+                        os.kill(os.getpid(), number)
                 answer.wait(20)
             super().do_PUT()
 
@@ -123,9 +124,10 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
         array = zarrgpu.create_array("s3://bucket/a", shape=8, dtype="i4", chunks=2, storage_options=options)
         answer.clear()
         with interrupted(answer.set):
-            array[...] = np.arange(8)
-        array[...] = np.arange(8)[::-1]
-        np.testing.assert_array_equal(array[...], np.arange(8)[::-1])
+            array[:4] = 1
+        # What the server was asked for before may be stored at any time: these are other chunks.
+        array[4:] = np.arange(4)
+        np.testing.assert_array_equal(array[4:], np.arange(4))
 
         # What a handler does to the array meanwhile.
         refused = []
@@ -144,5 +146,5 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
             assert array.append([7, 8]) == (10,)
         finally:
             signal.signal(signal.SIGALRM, before)
-        assert refused and array.attrs["stopped"] and array[7:].tolist() == [0, 7, 8]
+        assert refused and array.attrs["stopped"] and array[7:].tolist() == [3, 7, 8]
         server.shutdown()
