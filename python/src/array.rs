@@ -130,11 +130,10 @@ impl Array {
         data.write(of_gpu.as_ref().unwrap_or(array), selection, is_long(array, selection))
     }
 
-    /// Changes shape or attributes of the array as it is stored now. For who has let go of Python's lock.
+    /// Changes shape or attributes. For who has let go of Python's lock.
     fn change<T>(&self, change: impl FnOnce(&mut zarr::Array) -> Outcome<T>) -> Outcome<T> {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = self.array();
-        let mut array = zarr::Array::open(own.store().clone(), &own.path().to_string(), own.options())?;
+        let mut array = (*self.array()).clone();
         let result = change(&mut array);
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(array);
@@ -401,6 +400,7 @@ impl Array {
             *appender() = this_thread;
             let _done = Finally(|| *appender() = None);
             let (before, added, grown) = self.change(|array| {
+                array.refresh()?;
                 if *array.data_type() != data_type {
                     return Err(parameter("the array was created anew, with another data type: open it again"));
                 }
@@ -413,6 +413,7 @@ impl Array {
             if written.is_err() {
                 // Whoever tries again appends to what was there. Why the data were not written matters more than whether this works.
                 let _ = self.change(|array| {
+                    array.refresh()?;
                     if array.shape() == grown {
                         array.resize(&before)?;
                     }
@@ -433,6 +434,11 @@ impl Array {
         py.detach(|| self.change(|array| Ok(array.resize(&shape)?)))
     }
 
+    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it.
+    fn refresh(&self, py: Python<'_>) -> Outcome<()> {
+        py.detach(|| self.change(|array| Ok(array.refresh()?)))
+    }
+
     /// Single points, to read and to write: `array.vindex[[1, 2], [3, 4]]`.
     #[getter]
     fn vindex(this: Py<Self>) -> VIndex {
@@ -446,7 +452,7 @@ impl Array {
     fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
         self.origin.check_writable()?;
         let set = node::object(set)?;
-        py.detach(|| self.change(|array| Ok(array.set_attributes(node::changed(array.attributes(), set, &remove))?)))
+        py.detach(|| self.change(|array| Ok(array.update_attributes(|own| node::change(own, &set, &remove))?)))
     }
 
     /// All elements, for NumPy.

@@ -31,11 +31,10 @@ impl Group {
         Arc::clone(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the metadata as they are stored now. For who has let go of Python's lock.
+    /// Changes the metadata. For who has let go of Python's lock.
     fn change(&self, change: impl FnOnce(&mut zarr::Group) -> Result<(), ArrayError>) -> Outcome<()> {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = self.group();
-        let mut group = zarr::Group::open(own.store().clone(), &own.path().to_string(), &self.origin.options()?)?;
+        let mut group = (*self.group()).clone();
         change(&mut group)?;
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(group);
         Ok(())
@@ -97,7 +96,7 @@ impl Group {
     fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
         self.origin.check_writable()?;
         let set = node::object(set)?;
-        py.detach(|| self.change(|group| group.set_attributes(node::changed(group.attributes(), set, &remove))))
+        py.detach(|| self.change(|group| group.update_attributes(|own| node::change(own, &set, &remove))))
     }
 
     /// Creates an array below, and the groups between where they are missing. As `zarrgpu.create_array`; the version of the format is the group's.
@@ -148,6 +147,11 @@ impl Group {
     fn consolidate(&self, py: Python<'_>) -> Outcome<()> {
         self.origin.check_writable()?;
         py.detach(|| self.change(zarr::Group::consolidate))
+    }
+
+    /// Takes over what was changed of the group's own stored metadata since it was opened.
+    fn refresh(&self, py: Python<'_>) -> Outcome<()> {
+        py.detach(|| self.change(zarr::Group::refresh))
     }
 
     /// Removes the node, and all below it.

@@ -156,16 +156,14 @@ pub(crate) fn live_attributes<'py>(node: Bound<'py, PyAny>) -> PyResult<Bound<'p
     node.py().import("zarrgpu._attributes")?.getattr("Attributes")?.call1((node,))
 }
 
-/// Attributes with some set, given as a dictionary, and some removed.
-pub(crate) fn changed(attributes: &JsonObject, set: JsonObject, remove: &[String]) -> JsonObject {
-    let mut attributes = attributes.clone();
+/// Sets some attributes, and removes some.
+pub(crate) fn change(attributes: &mut JsonObject, set: &JsonObject, remove: &[String]) {
     for (name, value) in set.iter() {
         attributes.insert(name, value.clone());
     }
     for name in remove {
         attributes.remove(name);
     }
-    attributes
 }
 
 /// A dictionary of Python's, as JSON.

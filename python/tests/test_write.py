@@ -337,8 +337,15 @@ def test_handles_of_one_array_do_not_undo_each_other(tmp_path: Path) -> None:
     first, second = (zarrgpu.open(tmp_path / "a", mode="r+") for _ in range(2))
     assert first.append(np.ones((2, 3), "i4")) == (4, 3)
     assert second.append(np.full((1, 3), 2)) == (5, 3)
+    reader = zarrgpu.open(tmp_path / "a")
     first.attrs["y"] = 2
     second.attrs["z"] = 3
+    assert reader.shape == (5, 3) and reader.attrs == {"x": 1}
+    second.append([[3] * 3])
+    assert reader.shape == (5, 3)
+    reader.refresh()
+    assert reader.shape == (6, 3) and reader.attrs == {"x": 1, "y": 2, "z": 3} and reader[-1].tolist() == [3] * 3
+    second.resize((5, 3))
     assert second[:, 0].tolist() == [0, 0, 1, 1, 2] and second.attrs == {"x": 1, "y": 2, "z": 3}
     assert zarrgpu.open(tmp_path / "a").shape == (5, 3)
     # And a smaller shape removes what the other one appended.

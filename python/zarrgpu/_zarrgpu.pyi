@@ -147,6 +147,8 @@ class Array:
         """Makes the array longer along `axis` and writes `data` there. Gives the new shape."""
     def resize(self, shape: _Lengths) -> None:
         """Changes the shape. What falls outside is removed."""
+    def refresh(self) -> None:
+        """Takes over what was changed of the stored metadata since."""
     @property
     def vindex(self) -> _VIndex:
         """Single points, to read and to write."""
@@ -209,6 +211,8 @@ class Group:
     def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None) -> Group: ...
     def require_group(self, name: str) -> Group:
         """The group below, created where it is missing."""
+    def refresh(self) -> None:
+        """Takes over what was changed of the group's own stored metadata since."""
     def consolidate(self) -> None:
         """Collects the metadata of all nodes below in this group's."""
     def __delitem__(self, name: str, /) -> None:

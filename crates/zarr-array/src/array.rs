@@ -657,10 +657,27 @@ impl Array {
         Ok((bytes, chunks))
     }
 
-    /// Replaces the attributes, in the store and here.
+    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it.
     ///
     /// # Errors
-    /// When the store fails; then nothing changed here.
+    /// As [`Array::open`]; then nothing changed here.
+    pub fn refresh(&mut self) -> Result<(), ArrayError> {
+        block_on(self.refresh_async())
+    }
+
+    /// As [`Array::refresh`].
+    ///
+    /// # Errors
+    /// As [`Array::refresh`].
+    pub async fn refresh_async(&mut self) -> Result<(), ArrayError> {
+        *self = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
+        Ok(())
+    }
+
+    /// Replaces the attributes, in the store and here, after a [`refresh`](Array::refresh).
+    ///
+    /// # Errors
+    /// When the array is no longer there, or the store fails; then the attributes are as they were.
     pub fn set_attributes(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
         block_on(self.set_attributes_async(attributes))
     }
@@ -670,21 +687,38 @@ impl Array {
     /// # Errors
     /// As [`Array::set_attributes`].
     pub async fn set_attributes_async(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        self.update_attributes_async(|own| *own = attributes).await
+    }
+
+    /// Changes some of the attributes, in the store and here, as they are after a [`refresh`](Array::refresh).
+    ///
+    /// # Errors
+    /// As [`Array::set_attributes`].
+    pub fn update_attributes(&mut self, change: impl FnOnce(&mut JsonObject)) -> Result<(), ArrayError> {
+        block_on(self.update_attributes_async(change))
+    }
+
+    /// As [`Array::update_attributes`].
+    ///
+    /// # Errors
+    /// As [`Array::update_attributes`].
+    pub async fn update_attributes_async(&mut self, change: impl FnOnce(&mut JsonObject)) -> Result<(), ArrayError> {
+        self.refresh_async().await?;
         let mut stored = (*self.stored).clone();
-        *stored.attributes_mut() = attributes.clone();
+        change(stored.attributes_mut());
         node::store(&self.storage, &self.path, &stored).await?;
-        Arc::make_mut(&mut self.metadata).attributes = attributes;
+        Arc::make_mut(&mut self.metadata).attributes.clone_from(stored.attributes());
         self.stored = Arc::new(stored);
         Ok(())
     }
 
     /// Changes the shape, in the store and here. Chunks that no longer hold any element are removed, and the elements of others that fall outside
-    /// are set to the fill value: an array that grows again finds no stale elements.
+    /// are set to the fill value: an array that grows again finds no stale elements. It begins with a [`refresh`](Array::refresh).
     ///
     /// The order is such that a reader never sees stale elements inside the shape: when shrinking, first the metadata, then the chunks.
     ///
     /// # Errors
-    /// When the new shape does not fit the chunk grid, or the store fails.
+    /// When the array is no longer there, the new shape does not fit the chunk grid, or the store fails.
     pub fn resize(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
         block_on(self.resize_async(shape))
     }
@@ -694,6 +728,12 @@ impl Array {
     /// # Errors
     /// As [`Array::resize`].
     pub async fn resize_async(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+        self.refresh_async().await?;
+        self.set_shape(shape).await
+    }
+
+    /// Changes the shape of an array that is as it is stored.
+    async fn set_shape(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
         let old_shape = self.shape().to_vec();
         if shape.len() != old_shape.len() {
             return Err(ArrayError::parameter(format!("a shape of {} axes for an array of {}", shape.len(), old_shape.len())));
@@ -711,26 +751,53 @@ impl Array {
         crate::resize::forget_outside(&old, self, &old_shape).await
     }
 
-    /// Makes the array longer along `axis` and writes `data` there: the bytes of elements in C order, whose shape is the array's with another
-    /// length along `axis`.
+    /// Makes the array, as it is after a [`refresh`](Array::refresh), longer along `axis` and writes `data` there: the bytes of elements in C order, whose shape is the
+    /// array's with another length along `axis`. Where they cannot be written, the array is made as long as before, if the store lets it.
     ///
     /// # Errors
     /// As [`Array::resize`] and [`Array::write`].
     pub fn append(&mut self, axis: usize, data: &[u8]) -> Result<(), ArrayError> {
-        let (grown, added) = self.grown(axis, data.len())?;
-        self.resize(&grown)?;
-        self.write(&added, data)
+        let (before, added) = block_on(self.grow(axis, data.len()))?;
+        let written = self.write(&added, data);
+        if written.is_err() {
+            block_on(self.take_back(&before));
+        }
+        written
     }
 
-    /// As [`Array::append`], of data that the call owns.
+    /// As [`Array::append`], of data that the call owns. If the future is dropped, the array stays longer.
     ///
     /// # Errors
     /// As [`Array::append`].
     pub async fn append_async(&mut self, axis: usize, data: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
         let data = data.into();
-        let (grown, added) = self.grown(axis, data.len())?;
-        self.resize_async(&grown).await?;
-        self.write_async(&added, data).await
+        let (before, added) = self.grow(axis, data.len()).await?;
+        let written = self.write_async(&added, data).await;
+        if written.is_err() {
+            self.take_back(&before).await;
+        }
+        written
+    }
+
+    /// Makes the array longer by `len` bytes along `axis`: its shape before, and the selection that they are.
+    async fn grow(&mut self, axis: usize, len: usize) -> Result<(Vec<u64>, Selection), ArrayError> {
+        let data_type = self.data_type().clone();
+        self.refresh_async().await?;
+        if *self.data_type() != data_type {
+            return Err(ArrayError::parameter("the array was created anew, with another data type"));
+        }
+        let before = self.shape().to_vec();
+        let (grown, added) = self.grown(axis, len)?;
+        self.set_shape(&grown).await?;
+        Ok((before, added))
+    }
+
+    /// Makes the array as long as it was before [`Array::grow`]. Why its data were not written matters more than whether this works.
+    async fn take_back(&mut self, before: &[u64]) {
+        let grown = self.shape().to_vec();
+        if self.refresh_async().await.is_ok() && self.shape() == grown {
+            let _ = self.set_shape(before).await;
+        }
     }
 
     /// The shape with `len` bytes more along `axis`, and the selection that they are.

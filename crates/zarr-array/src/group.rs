@@ -168,6 +168,11 @@ impl Group {
         self.stored.attributes()
     }
 
+    /// What its arrays are read and written with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Whether the hierarchy's metadata is at hand in one document.
     pub fn is_consolidated(&self) -> bool {
         self.consolidated.is_some()
@@ -417,10 +422,33 @@ impl Group {
         builder.create_async(self.storage.0.clone(), &path.to_string(), &self.options).await
     }
 
-    /// Replaces the attributes, in the store and here.
+    /// Takes over what was changed of the group's own stored metadata since it was opened. Consolidated metadata of a group above stay as they were read.
     ///
     /// # Errors
-    /// When the store fails; then nothing changed here.
+    /// As [`Group::open`]; then nothing changed here.
+    pub fn refresh(&mut self) -> Result<(), ArrayError> {
+        block_on(self.refresh_async())
+    }
+
+    /// As [`Group::refresh`].
+    ///
+    /// # Errors
+    /// As [`Group::refresh`].
+    pub async fn refresh_async(&mut self) -> Result<(), ArrayError> {
+        let mut group = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
+        if let Some((_, root)) = &self.consolidated
+            && *root != self.path
+        {
+            group.consolidated = self.consolidated.take();
+        }
+        *self = group;
+        Ok(())
+    }
+
+    /// Replaces the attributes, in the store and here, after a [`refresh`](Group::refresh).
+    ///
+    /// # Errors
+    /// When the group is no longer there, or the store fails; then the attributes are as they were.
     pub fn set_attributes(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
         block_on(self.set_attributes_async(attributes))
     }
@@ -430,8 +458,25 @@ impl Group {
     /// # Errors
     /// As [`Group::set_attributes`].
     pub async fn set_attributes_async(&mut self, attributes: JsonObject) -> Result<(), ArrayError> {
+        self.update_attributes_async(|own| *own = attributes).await
+    }
+
+    /// Changes some of the attributes, in the store and here, as they are after a [`refresh`](Group::refresh).
+    ///
+    /// # Errors
+    /// As [`Group::set_attributes`].
+    pub fn update_attributes(&mut self, change: impl FnOnce(&mut JsonObject)) -> Result<(), ArrayError> {
+        block_on(self.update_attributes_async(change))
+    }
+
+    /// As [`Group::update_attributes`].
+    ///
+    /// # Errors
+    /// As [`Group::update_attributes`].
+    pub async fn update_attributes_async(&mut self, change: impl FnOnce(&mut JsonObject)) -> Result<(), ArrayError> {
+        self.refresh_async().await?;
         let mut stored = (*self.stored).clone();
-        *stored.attributes_mut() = attributes;
+        change(stored.attributes_mut());
         node::store(&self.storage, &self.path, &stored).await?;
         self.stored = Arc::new(stored);
         Ok(())
@@ -453,6 +498,7 @@ impl Group {
     /// # Errors
     /// As [`Group::consolidate`].
     pub async fn consolidate_async(&mut self) -> Result<(), ArrayError> {
+        self.refresh_async().await?;
         let named: Vec<NodePath> = match self.consolidated.take() {
             Some((all, root)) if root == self.path => match &*all {
                 Consolidated::V2(all) => all.paths().map(|path| self.below(path.without_slash())).collect::<Result<_, _>>()?,

@@ -162,6 +162,66 @@ fn appending_grows_along_an_axis() {
 }
 
 #[test]
+fn what_another_handle_changed_stays() {
+    for version in [Version::V2, Version::V3] {
+        let (store, options) = (memory(), options());
+        let make = Group::create_async(store.clone(), "/", JsonObject::new(), version, false, &options);
+        let mut group = pollster::block_on(make).unwrap();
+        let builder = ArrayBuilder::new([2, 3], DataType::UInt8).chunks([1, 3]);
+        let mut first = group.create_array("a", &builder).unwrap();
+        let mut second = group.array("a").unwrap();
+        first.append(0, &[1; 6]).unwrap();
+        second.set_attributes(JsonObject::new().with("one", 1u64)).unwrap();
+        assert_eq!(second.shape(), [4, 3]);
+        first.update_attributes(|own| drop(own.insert("two", 2u64))).unwrap();
+        second.append(0, &[2; 3]).unwrap();
+        let expected = JsonObject::new().with("one", 1u64).with("two", 2u64);
+        assert_eq!((second.shape(), second.attributes()), (&[5, 3][..], &expected));
+        assert_eq!((first.shape(), first.attributes()), (&[4, 3][..], &expected));
+        first.refresh().unwrap();
+        assert_eq!(first.read_elements::<u8>(&Selection::parse("1:, 0", 2).unwrap()).unwrap(), [0, 1, 1, 2]);
+
+        // What the other one added is removed.
+        second.append(0, &[3; 3]).unwrap();
+        first.resize(&[1, 3]).unwrap();
+        assert!((1..6).all(|chunk| second.stored_chunk_size(&[chunk, 0]).unwrap().is_none()));
+
+        let mut other = Group::open(store.clone(), "/", &options).unwrap();
+        other.update_attributes(|own| drop(own.insert("of", "the group"))).unwrap();
+        group.consolidate().unwrap();
+        assert_eq!(Group::open(store.clone(), "/", &options).unwrap().attributes(), other.attributes());
+        other.set_attributes(JsonObject::new()).unwrap();
+        assert!(other.is_consolidated() && Group::open(store.clone(), "/", &options).unwrap().is_consolidated());
+
+        let other_type = ArrayBuilder::new([2, 3], DataType::Int8).chunks([1, 3]).version(version).overwrite(true);
+        other_type.create(store.clone(), "/a", &options).unwrap();
+        assert!(second.append(0, &[1; 3]).unwrap_err().to_string().contains("another data type"));
+        first.clone().erase().unwrap();
+        assert!(matches!(first.set_attributes(JsonObject::new()), Err(ArrayError::NotFound { .. })));
+        assert!(matches!(Array::open(store, "/a", &options), Err(ArrayError::NotFound { .. })));
+    }
+}
+
+#[test]
+fn an_append_that_fails_leaves_the_array_as_long_as_it_was() {
+    for mut append in [(|array, data| array.append(0, data)) as fn(&mut Array, &[u8]) -> Result<(), ArrayError>, |array, data| {
+        pollster::block_on(array.append_async(0, data.to_vec()))
+    }] {
+        let append = &mut append;
+        let faulty = FaultyStore::new(MemoryStore::new());
+        let builder = ArrayBuilder::new([2, 3], DataType::UInt8).chunks([2, 3]);
+        let mut array = builder.create(AnyStore::blocking(faulty.clone()), "/", &options()).unwrap();
+        faulty.inject(When::Key(array.chunk_key(&[2, 0]).unwrap()), Fault::Fail(StoreErrorKind::NoSpace));
+        append(&mut array, &[1; 15]).unwrap_err();
+        assert_eq!(array.shape(), [2, 3]);
+        array.refresh().unwrap();
+        assert_eq!(array.shape(), [2, 3]);
+        append(&mut array, &[1; 6]).unwrap();
+        assert_eq!(array.shape(), [4, 3]);
+    }
+}
+
+#[test]
 fn hierarchies_with_and_without_consolidated_metadata() {
     for version in [Version::V2, Version::V3] {
         let directory = tempfile::tempdir().unwrap();
