@@ -1,33 +1,38 @@
 //! `zarr info`
 
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 use zarr::meta::{Json, JsonObject};
-use zarr::{Array, Group, Node};
+use zarr::{Array, ArrayError, Group, Node};
 
 use crate::context::Context;
 use crate::describe::{ArrayFacts, group_line, short_name};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::table::{Align, BOLD, DIM, RED, Table};
 use crate::{json, units};
 
 /// Show what an array or a group is: shape, chunks, data type, codecs, sizes, attributes
+///
+/// What lies below a group and cannot be opened is shown as such and told on standard error, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArgs {
     /// The array or group
     pub(crate) path: String,
 }
 
-pub(crate) fn run(args: &InfoArgs, context: &Context) -> Result<()> {
+pub(crate) fn run(args: &InfoArgs, context: &Context) -> Result<ExitCode> {
     let opened = context.open(&args.path, &context.options())?;
     match &opened.node {
         Node::Array(array) => {
             let facts = ArrayFacts::new(array, context)?;
             if context.json {
                 let object = path_first(&args.path, facts.to_json(array)).with("attributes", array.attributes().clone());
-                return context.print_json(object);
+                context.print_json(object)?;
+            } else {
+                context.print(&array_text(short_name(&args.path), array, &facts))?;
             }
-            context.print(&array_text(short_name(&args.path), array, &facts))
+            Ok(ExitCode::SUCCESS)
         }
         Node::Group(group) => group_info(&args.path, group, context),
     }
@@ -90,7 +95,7 @@ fn attributes_text(attributes: &JsonObject) -> String {
     text
 }
 
-fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
+fn group_info(path: &str, group: &Group, context: &Context) -> Result<ExitCode> {
     let names = match group.names() {
         // The group itself is at hand where the store cannot be listed.
         Err(error) if !group.store().is_listable() => {
@@ -103,7 +108,7 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
     let children: Vec<(String, Result<Node, _>)> =
         names.unwrap_or_default().into_iter().map(|name| (name.clone(), group.get(&name))).collect();
     if context.json {
-        let children: Json = children
+        let described: Json = children
             .iter()
             .map(|(name, node)| {
                 let object = json::object().with("name", name.as_str());
@@ -119,9 +124,10 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
             .with("kind", "group")
             .with("zarr_format", if group.version() == zarr::Version::V2 { 2 } else { 3 })
             .with("consolidated", group.is_consolidated())
-            .with("children", json::optional(known.then_some(children)))
+            .with("children", json::optional(known.then_some(described)))
             .with("attributes", group.attributes().clone());
-        return context.print_json(object);
+        context.print_json(object)?;
+        return Ok(outcome(children));
     }
     let mut text = format!("{BOLD}{}{BOLD:#}  {}\n", short_name(path), group_line(group));
     let mut table = Table::new([("", Align::Left), ("", Align::Left), ("", Align::Left)]);
@@ -143,5 +149,12 @@ fn group_info(path: &str, group: &Group, context: &Context) -> Result<()> {
     }
     text.push_str(&table.render());
     text.push_str(&attributes_text(group.attributes()));
-    context.print(&text)
+    context.print(&text)?;
+    Ok(outcome(children))
+}
+
+/// Tells what could not be opened.
+fn outcome(children: Vec<(String, Result<Node, ArrayError>)>) -> ExitCode {
+    let failures = children.into_iter().filter_map(|(name, node)| Some(Failure::from(node.err()?).context(format!("cannot open {name}"))));
+    failures.map(|failure| failure.report()).last().unwrap_or(ExitCode::SUCCESS)
 }

@@ -22,7 +22,7 @@ use crate::error::Result;
 pub(crate) fn run(cli: Cli) -> Result<ExitCode> {
     let context = Context::new(&cli.global)?;
     let done = match cli.command {
-        Command::Info(args) => info::run(&args, &context),
+        Command::Info(args) => return info::run(&args, &context),
         Command::Tree(args) => return tree::run(&args, &context),
         Command::Cat(args) => cat::run(&args, &context),
         Command::Read(args) => read::run(&args, &context),

@@ -57,6 +57,10 @@ fn a_node_that_cannot_be_opened_does_not_hide_the_others() {
         tree.text()
     );
     assert!(tree.text().contains("surface_temperature           54×18×432"));
+    let info = zarr(&["info", &at("s")]);
+    assert_eq!(info.code, 1);
+    assert!(info.text().contains("latitude ") && info.text().contains("surface_temperature "), "{}", info.text());
+    assert!(info.stderr.contains("error: cannot open latitude") && info.stderr.contains("the required key"), "{}", info.stderr);
     let read = zarr(&["read", &at("s"), "--device", "cpu"]);
     assert_eq!(read.code, 1);
     assert!(read.stderr.contains("error: 1 of 9 arrays could not be read"), "{}", read.stderr);
