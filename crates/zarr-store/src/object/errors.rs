@@ -35,20 +35,22 @@ fn all_of(error: &Theirs) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = hide_signatures(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     if let Some((end, _)) = line.char_indices().nth(LONGEST_MESSAGE) {
         line.truncate(end);
         line.push_str(" ...");
     }
-    hide_signature(line)
+    line
 }
 
-/// Takes the signature of an Azure access token out of a URL.
-fn hide_signature(line: String) -> String {
-    let Some(at) = line.find("sig=") else { return line };
-    let (before, secret) = line.split_at(at + 4);
-    let end = secret.find(['&', ' ', ')']).unwrap_or(secret.len());
-    format!("{before}...{}", &secret[end..])
+/// Takes the signatures of Azure access tokens out of URLs.
+fn hide_signatures(line: &str) -> String {
+    let mut parts = line.split("sig=");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, secret| {
+        let end = secret.find(['&', ' ', ')']).unwrap_or(secret.len());
+        format!("{shown}sig=...{}", &secret[end..])
+    })
 }
 
 fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
@@ -117,7 +119,8 @@ mod tests {
 
     #[test]
     fn signatures_are_hidden() {
-        let line = "GET https://a.blob.core.windows.net/c/k?sv=1&sig=s3cr3t%3D&se=2 failed";
+        let line =
+            "GET https://a.blob.core.windows.net/c/k?sv=1&sig=s3cr3t%3D&se=2 failed: https://a.blob.core.windows.net/c/k?sig=s3cr3t%3D";
         let hidden = one_line(line);
         assert!(!hidden.contains("s3cr3t") && hidden.contains("se=2"), "{hidden}");
     }

@@ -18,10 +18,14 @@ use zarr_store_api::{
 use crate::bytes_of;
 use errors::{from_object_store, is_not_partial, is_unsupported};
 
-/// Values larger than this are uploaded in parts. (S3 takes 5 GiB at once at most.)
-const LARGEST_SINGLE_PUT: usize = 1 << 30;
-/// The size of such parts. (S3 takes 10 000 of them at most.)
-const PART: usize = 64 << 20;
+/// Values larger than this are uploaded in parts: of a slow line, each request must end before the server is given up for its silence.
+const LARGEST_SINGLE_PUT: usize = 64 << 20;
+/// The size of such parts.
+const PART: usize = 16 << 20;
+/// S3 takes so many of them at most.
+const MOST_PARTS: usize = 10_000;
+/// Parts of a value that are on their way at once.
+const PARTS_AT_ONCE: usize = 4;
 /// Requests under way at once for one call.
 const CONCURRENCY: usize = 16;
 /// Memory that is made ready for an answer before it comes, at most.
@@ -132,7 +136,7 @@ impl ObjectStoreAdapter {
     }
 
     /// Sets above which size values are uploaded in parts, and of which size parts are, in bytes.
-    /// (By default 1 GiB and 64 MiB; S3 takes parts of 5 MiB and more.)
+    /// (By default 64 MiB and 16 MiB; S3 takes parts of 5 MiB and more, and 10 000 of them: those of very large values are larger.)
     #[must_use]
     pub fn with_upload_parts(mut self, largest_single: usize, part: usize) -> Self {
         self.largest_put = largest_single;
@@ -239,7 +243,7 @@ impl ObjectStoreAdapter {
         let length: usize = parts.iter().map(Bytes::len).sum();
         let payload: PutPayload = parts.into_iter().filter(|part| !part.is_empty()).collect();
         if length > self.largest_put {
-            return self.put_in_parts(&path, payload).await.map_err(|error| error.with_key(key));
+            return self.put_in_parts(&path, payload, length).await.map_err(|error| error.with_key(key));
         }
         match self.store.put_opts(&path, payload, PutOptions::default()).await {
             Ok(_) => Ok(()),
@@ -255,23 +259,24 @@ impl ObjectStoreAdapter {
         }
     }
 
-    async fn put_in_parts(&self, path: &Path, payload: PutPayload) -> Result<(), StoreError> {
+    async fn put_in_parts(&self, path: &Path, payload: PutPayload, length: usize) -> Result<(), StoreError> {
         let failed = |error| from_object_store(error, "cannot write in parts");
         let mut upload = self.store.put_multipart(path).await.map_err(failed)?;
         let mut uploads = Vec::new();
         let mut part = Vec::new();
-        let mut room = self.part;
+        let size = self.part.max(length.div_ceil(MOST_PARTS));
+        let mut room = size;
         for mut piece in payload {
             while piece.len() > room {
                 part.push(piece.split_to(room));
                 uploads.push(upload.put_part(part.drain(..).collect()));
-                room = self.part;
+                room = size;
             }
             room -= piece.len();
             part.push(piece);
         }
         uploads.push(upload.put_part(part.into_iter().collect()));
-        let mut uploads = futures::stream::iter(uploads).buffer_unordered(4);
+        let mut uploads = futures::stream::iter(uploads).buffer_unordered(PARTS_AT_ONCE);
         while let Some(result) = uploads.next().await {
             if let Err(error) = result {
                 drop(uploads);
