@@ -323,7 +323,7 @@ impl Array {
     /// Reads one selection after the other, each to a `Tensor`, while the next ones are read and decoded.
     ///
     /// `selections`: an iterable of what `read` takes, asked for the next one as there is room; by default every chunk (shard, where there are shards), in C
-    /// order. `ahead`: how many reads may be ahead of the one that is handed out: to the host, by default one for each thread; to a GPU, two, each with memory for its
+    /// order. `ahead`: how many reads may be ahead of the one that is handed out: to the host, by default one for each thread (of a remote store as many as `concurrency`, if that is more); to a GPU, two, each with memory for its
     /// tensor. `ahead_bytes`: how many bytes results on the host may have together, by default 256 MiB. `device`, `stream` and `policy` are those of `read`. A read that
     /// fails raises its error, and the next call goes on with the next selection.
     #[pyo3(signature = (selections=None, *, device=None, stream=None, policy="prefer", ahead=None, ahead_bytes=None))]

@@ -16,16 +16,18 @@ use crate::group::Group;
 /// Opens the array or group at a path or URL: `data.zarr/temperature`, `archive.zip/node`, `s3://bucket/prefix`, `https://..`.
 ///
 /// `mode`: `"r"` to read, `"r+"` to read and write. `threads`: threads that decode; by default, as many as there are processors. `concurrency`: requests that a read has in flight at a
-/// remote store, by default 64. `index_cache`: bytes of shard indexes that arrays keep from read to read, where nobody else writes them meanwhile. `storage_options`: settings of object stores, by the names of the
+/// remote store, by default 64. `in_flight_bytes`: bytes of those requests, and of answers that wait to be decoded, by default 512 MiB. `index_cache`: bytes of shard indexes that arrays keep from read to read, where nobody else writes them meanwhile. `storage_options`: settings of object stores, by the names of the
 /// crate `object_store` (`region`, `endpoint`, `skip_signature`, ..).
 #[pyfunction]
-#[pyo3(signature = (path, mode="r", *, threads=None, concurrency=None, index_cache=0, storage_options=None))]
+#[pyo3(signature = (path, mode="r", *, threads=None, concurrency=None, in_flight_bytes=None, index_cache=0, storage_options=None))]
+#[expect(clippy::too_many_arguments, reason = "all but two by keyword")]
 pub(crate) fn open<'py>(
     py: Python<'py>,
     path: &Bound<'py, PyAny>,
     mode: &str,
     threads: Option<usize>,
     concurrency: Option<usize>,
+    in_flight_bytes: Option<usize>,
     index_cache: usize,
     storage_options: Option<&Bound<'py, PyDict>>,
 ) -> Outcome<Bound<'py, PyAny>> {
@@ -37,7 +39,7 @@ pub(crate) fn open<'py>(
             return Err(parameter(format!("no mode is called {mode:?}: {known}")));
         }
     };
-    Origin { threads, concurrency, index_cache, ..Origin::new(path, writable, storage_options)? }.open(py, None)
+    Origin { threads, concurrency, in_flight_bytes, index_cache, ..Origin::new(path, writable, storage_options)? }.open(py, None)
 }
 
 /// Opens what was pickled.
@@ -50,10 +52,11 @@ pub(crate) fn _reopen<'py>(
     writable: bool,
     threads: Option<usize>,
     concurrency: Option<usize>,
+    in_flight_bytes: Option<usize>,
     index_cache: usize,
     settings: Vec<(String, String)>,
 ) -> Outcome<Bound<'py, PyAny>> {
-    Origin { path, writable, threads, concurrency, index_cache, settings }.open(py, Some(node))
+    Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings }.open(py, Some(node))
 }
 
 /// What `open` was given: enough to open the same store in another process.
@@ -63,6 +66,7 @@ pub(crate) struct Origin {
     writable: bool,
     threads: Option<usize>,
     concurrency: Option<usize>,
+    in_flight_bytes: Option<usize>,
     index_cache: usize,
     settings: Vec<(String, String)>,
 }
@@ -74,7 +78,7 @@ impl Origin {
         for (name, value) in storage_options.into_iter().flatten() {
             settings.push((name.extract::<String>()?, value.str()?.to_string()));
         }
-        Ok(Self { path, writable, threads: None, concurrency: None, index_cache: 0, settings })
+        Ok(Self { path, writable, threads: None, concurrency: None, in_flight_bytes: None, index_cache: 0, settings })
     }
 
     /// What nodes of the store work with.
@@ -82,6 +86,9 @@ impl Origin {
         let mut options = zarr::options().with_index_cache(self.index_cache);
         if let Some(concurrency) = self.concurrency {
             options = options.with_concurrency(concurrency);
+        }
+        if let Some(bytes) = self.in_flight_bytes {
+            options = options.with_in_flight_bytes(bytes);
         }
         if let Some(threads) = self.threads {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -129,7 +136,8 @@ impl Origin {
     /// How a node of the store is pickled: a function, and its arguments.
     pub(crate) fn reduce<'py>(&self, py: Python<'py>, node: &str) -> PyResult<Bound<'py, PyTuple>> {
         let reopen = py.import("zarrgpu._zarrgpu")?.getattr("_reopen")?;
-        let arguments = (&self.path, node, self.writable, self.threads, self.concurrency, self.index_cache, self.settings.clone());
+        let Self { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings } = self;
+        let arguments = (path, node, writable, threads, concurrency, in_flight_bytes, index_cache, settings.clone());
         (reopen, arguments.into_pyobject(py)?).into_pyobject(py)
     }
 }

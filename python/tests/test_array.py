@@ -150,6 +150,38 @@ def test_url(store: Path, values: np.ndarray) -> None:
         server.shutdown()
 
 
+class Late(http.server.SimpleHTTPRequestHandler):
+    """Answers late, and counts who waits for a chunk."""
+
+    waiting: list[None]
+    most: list[int]
+
+    def do_GET(self) -> None:
+        if "/c/" in self.path:
+            self.waiting.append(None)
+            self.most.append(len(self.waiting))
+            time.sleep(0.1)
+            self.waiting.pop()
+        super().do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("options", "most"), [({"concurrency": 3}, 3), ({"in_flight_bytes": 2 * 1600}, 2), ({"in_flight_bytes": 1}, 1)])
+def test_requests_in_flight_and_their_bytes(store: Path, values: np.ndarray, options: dict[str, int], most: int) -> None:
+    handler = type("Handler", (Late,), {"waiting": [], "most": []})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=store)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        # Of 12 chunks of 1600 bytes each.
+        array = zarrgpu.open(f"http://127.0.0.1:{server.server_port}/plain", **options)
+        for read in (array, pickle.loads(pickle.dumps(array))):
+            handler.most.clear()
+            assert np.array_equal(read[:], values)
+            assert max(handler.most) == most
+        server.shutdown()
+
+
 def test_array_protocol(store: Path, values: np.ndarray) -> None:
     array = zarrgpu.open(store / "plain")
     assert np.array_equal(np.asarray(array), values)

@@ -45,6 +45,7 @@ def open(
     *,
     threads: int | None = None,
     concurrency: int | None = None,
+    in_flight_bytes: int | None = None,
     index_cache: int = 0,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
