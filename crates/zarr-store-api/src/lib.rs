@@ -26,7 +26,7 @@
 //!
 //! # Example
 //!
-//! A complete store is some thirty lines: see `examples/tiny_store.rs`.
+//! A complete store is some sixty lines: `examples/out-of-tree-codec/src/store.rs` in the repository, which its tests hold to the laws.
 //!
 //! ```
 //! use zarr_store_api::{ByteRange, StoreKey, StorePrefix};

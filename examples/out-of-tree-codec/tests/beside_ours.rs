@@ -1,21 +1,24 @@
-//! The codec in a chain with the project's own: an array is written, and read to the host and to the device.
+//! The codec in a chain with the project's own: an array is written to the store, and read to the host and to the device.
 
 use std::sync::Arc;
 
 use zarr::meta::Extension;
-use zarr::{ArrayBuilder, DataType, DeviceTarget, Options, Selection, store::MemoryStore};
+use zarr::store_api::AnyStore;
+use zarr::{Array, ArrayBuilder, DataType, DeviceTarget, Options, Selection};
 
 #[test]
 fn a_chain_of_both() -> Result<(), Box<dyn std::error::Error>> {
+    let store = AnyStore::blocking(example_rle::Shelf::default());
     let options = Options::new(zarr::registry().with(example_rle::provider()));
-    let array = ArrayBuilder::new([60, 50], DataType::UInt16)
+    let written = ArrayBuilder::new([60, 50], DataType::UInt16)
         .chunks([10, 10])
         .shards([20, 50])
         .compressors([Extension::new(example_rle::NAME), Extension::new("zstd")])
-        .create(MemoryStore::new(), "/", &options)?;
+        .create(store.clone(), "/", &options)?;
     let steps: Vec<u16> = (0..3000).map(|i| i / 100).collect();
-    array.write_elements(&Selection::all(), &steps)?;
+    written.write_elements(&Selection::all(), &steps)?;
 
+    let array = Array::open(store, "/", &options)?;
     assert_eq!(array.read_elements::<u16>(&Selection::all())?, steps);
     assert!(array.explain().to_string().contains("example"), "{}", array.explain());
 
