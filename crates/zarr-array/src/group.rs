@@ -178,6 +178,11 @@ impl Group {
         self.consolidated.is_some()
     }
 
+    /// The group as it is without consolidated metadata: whatever is below it is looked up in the store, one document at a time, and as it is now.
+    pub fn without_consolidated(&self) -> Self {
+        Self { consolidated: None, ..self.clone() }
+    }
+
     /// The node at `relative`, a name or a path below this group.
     ///
     /// # Errors

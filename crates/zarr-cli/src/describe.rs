@@ -1,8 +1,10 @@
 //! What there is to say about a node without decoding it.
 
+use std::collections::HashSet;
+
 use zarr::meta::{Extension, Json, JsonObject};
-use zarr::store_api::StorePrefix;
-use zarr::{Array, Group, Node};
+use zarr::store_api::{StoreErrorKind, StorePrefix};
+use zarr::{Array, ArrayError, Group, Node};
 
 use crate::codecs;
 use crate::context::Context;
@@ -194,38 +196,81 @@ pub(crate) struct Entry {
     pub(crate) node: Result<Node, Failure>,
 }
 
-/// The node and all nodes below it, each before those below it. A node that cannot be opened or listed does not keep the others from being seen.
+/// The node and all nodes below it, each before those below it, as consolidated metadata have them where there are any. A node that cannot be opened or listed does not
+/// keep the others from being seen.
 pub(crate) fn walk(root: Node) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
     match root {
-        Node::Array(_) => entries.push(Entry { path: String::new(), node: Ok(root) }),
+        Node::Array(_) => Ok(vec![Entry { path: String::new(), node: Ok(root) }]),
         Node::Group(group) => {
-            let below = walk_group(&group, "")?;
-            entries.push(Entry { path: String::new(), node: Ok(Node::Group(group)) });
-            entries.extend(below);
+            let below = walk_group(&group, group.names()?, "");
+            Ok(with_root(group, below))
         }
     }
-    Ok(entries)
 }
 
-fn walk_group(group: &Group, path: &str) -> Result<Vec<Entry>> {
+/// As [`walk`], but by the documents that are stored, whatever consolidated metadata say of them; by those alone only where the store cannot be listed. Gives the
+/// paths, too, of what they name and is not stored.
+pub(crate) fn walk_stored(root: Node) -> Result<(Vec<Entry>, Vec<String>)> {
+    let group = match root {
+        Node::Group(group) if group.is_consolidated() => group,
+        other => return Ok((walk(other)?, Vec::new())),
+    };
+    let stored = group.without_consolidated();
+    let mut below = match stored.names() {
+        Ok(names) => walk_group(&stored, names, ""),
+        Err(ArrayError::Store(error)) if matches!(error.kind(), StoreErrorKind::Unsupported | StoreErrorKind::Permission) => {
+            return Ok((walk(Node::Group(group))?, Vec::new()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let seen: HashSet<String> = below.iter().map(|entry| entry.path.clone()).collect();
+    let mut missing = Vec::new();
+    for Entry { path, node: copy } in walk_group(&group, group.names()?, "") {
+        if seen.contains(&path) {
+            continue;
+        }
+        match stored.get(&path) {
+            // No group that is stored leads to it.
+            Ok(node) => below.push(Entry { path, node: Ok(node) }),
+            Err(ArrayError::NotFound { .. }) => missing.push((path, copy)),
+            Err(error) => below.push(Entry { path, node: Err(error.into()) }),
+        }
+    }
+    // A group of which there is but a copy leads to what is stored below it.
+    let leads = |path: &str| below.iter().any(|entry| entry.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')));
+    let (led, missing): (Vec<_>, Vec<_>) = missing.into_iter().partition(|(path, copy)| matches!(copy, Ok(Node::Group(_))) && leads(path));
+    below.extend(led.into_iter().map(|(path, node)| Entry { path, node }));
+    below.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
+    Ok((with_root(group, below), missing.into_iter().map(|(path, _)| path).collect()))
+}
+
+fn with_root(group: Box<Group>, below: Vec<Entry>) -> Vec<Entry> {
+    let mut entries = vec![Entry { path: String::new(), node: Ok(Node::Group(group)) }];
+    entries.extend(below);
+    entries
+}
+
+fn walk_group(group: &Group, names: Vec<String>, path: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for name in group.names()? {
+    for name in names {
         let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
         let below = match group.get(&name) {
-            Ok(Node::Group(group)) => walk_group(&group, &path).map(|below| (Node::Group(group), below)),
+            Ok(Node::Group(group)) => group.names().map(|names| {
+                let below = walk_group(&group, names, &path);
+                (Node::Group(group), below)
+            }),
             Ok(array) => Ok((array, Vec::new())),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         };
         match below {
             Ok((node, below)) => {
                 entries.push(Entry { path, node: Ok(node) });
                 entries.extend(below);
             }
-            Err(failure) => entries.push(Entry { path, node: Err(failure) }),
+            Err(error) => entries.push(Entry { path, node: Err(error.into()) }),
         }
     }
-    Ok(entries)
+    entries
 }
 
 /// What to call a node that was named by a URL: the last part of it.
@@ -241,7 +286,7 @@ pub(crate) fn group_line(group: &Group) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zarr::store_api::{AnyStore, StoreErrorKind};
+    use zarr::store_api::AnyStore;
     use zarr_store::{Fault, FaultyStore, MemoryStore, When};
 
     use super::*;
@@ -260,5 +305,46 @@ mod tests {
         let entries = walk(Node::Group(Box::new(root))).unwrap();
         let seen: Vec<_> = entries.iter().map(|entry| (entry.path.as_str(), entry.node.is_ok())).collect();
         assert_eq!(seen, [("", true), ("a", false), ("c", true), ("c/d", true)]);
+    }
+
+    /// A hierarchy that is consolidated, of which one group has lost its document, and one array is gone.
+    fn damaged() -> (FaultyStore<MemoryStore>, Node) {
+        let faulty = FaultyStore::new(MemoryStore::new());
+        let store = AnyStore::blocking(faulty.clone());
+        let mut root = Group::create(store.clone(), "/", JsonObject::new(), &zarr::options()).unwrap();
+        for name in ["a/b/c", "d", "e/f"] {
+            root.create_array(name, &zarr::ArrayBuilder::new([2], zarr::DataType::Int8)).unwrap();
+        }
+        root.consolidate().unwrap();
+        for document in ["a/b/zarr.json", "d/zarr.json"] {
+            store::erase(&store, &zarr::store_api::StoreKey::new(document).unwrap()).unwrap();
+        }
+        faulty.heal();
+        (faulty, Node::Group(Box::new(root)))
+    }
+
+    fn paths(entries: &[Entry]) -> Vec<(&str, bool)> {
+        entries.iter().map(|entry| (entry.path.as_str(), entry.node.is_ok())).collect()
+    }
+
+    #[test]
+    fn groups_of_which_there_is_but_a_copy_lead_to_what_is_stored() {
+        let (_, root) = damaged();
+        let (entries, missing) = walk_stored(root).unwrap();
+        assert_eq!(paths(&entries), [("", true), ("a", true), ("a/b", true), ("a/b/c", true), ("e", true), ("e/f", true)]);
+        assert_eq!(missing, ["d"]);
+    }
+
+    #[test]
+    fn copies_count_where_nothing_can_be_listed() {
+        let (faulty, root) = damaged();
+        faulty.inject(When::List(0), Fault::Fail(StoreErrorKind::Permission));
+        let (entries, missing) = walk_stored(root.clone()).unwrap();
+        assert_eq!((entries.len(), missing.len()), (7, 0));
+        faulty.heal();
+        // One directory of several is no matter of the whole store.
+        faulty.inject(When::List(1), Fault::Fail(StoreErrorKind::Permission));
+        let (entries, _) = walk_stored(root).unwrap();
+        assert!(paths(&entries).contains(&("a", false)), "{entries:?}");
     }
 }

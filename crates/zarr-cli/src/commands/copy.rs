@@ -9,7 +9,7 @@ use zarr::{Array, Group, Node, StoredMetadata, Version};
 use crate::codecs::{self, CodecSpec};
 use crate::context::{Context, Destination};
 use crate::copy::{ArrayCopy, Copied, Digest, Marker, documents, is_stored};
-use crate::describe::{Entry, walk};
+use crate::describe::{Entry, walk_stored};
 use crate::error::{Context as _, Failure, Result};
 use crate::hierarchy::Hierarchy;
 use crate::layout::{Lengths, Relayout, Shards, Target, parse_lengths, parse_shards};
@@ -19,7 +19,8 @@ use crate::{json, progress, store, units};
 /// Copy an array or a hierarchy, with other chunks, shards, codecs, or another version of the format
 ///
 /// Chunks whose bytes stay the same are copied as they are; others are decoded and encoded region by region, within --memory. Groups are copied with all that is in
-/// them; attributes and dimension names stay.
+/// them; attributes and dimension names stay. Nodes are copied as they are stored, also where consolidated metadata of the source says otherwise; only where the
+/// source cannot be listed, that is all there is to go by.
 ///
 /// The destination gets its metadata last, so that a copy that was cut off is not taken for a whole one; --resume goes on where it stopped. A copy into a zip archive
 /// takes place whole or not at all. In a hierarchy, groups above it are created where they are missing, and consolidated metadata of the root take it in.
@@ -88,7 +89,11 @@ struct Item {
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<()> {
     let opened = context.open(&args.source, &context.options())?;
     let source = format!("{}{}", store_of(&opened.node).name(), opened.node.path());
-    let entries = walk(opened.node)?;
+    let (entries, missing) = walk_stored(opened.node)?;
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.iter().map(|path| format!("/{path}")).collect();
+        context.note(&format!("named in consolidated metadata, but not stored, and so not copied: {}", crate::suggest::list(&missing)));
+    }
     let destination = context.destination(&args.destination)?;
     let copy = || {
         let root = NodePath::new_v2(&destination.path)?;

@@ -14,6 +14,8 @@ use crate::{json, units};
 
 /// Show what an array or a group is: shape, chunks, data type, codecs, sizes, attributes
 ///
+/// A consolidated hierarchy is shown as its consolidated metadata has it; `zarr validate` says where that differs from what is stored.
+///
 /// What lies below a group and cannot be opened is shown as such and told on standard error, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArgs {

@@ -18,6 +18,8 @@ use crate::{json, progress, units, values};
 
 /// Read an array, or every array of a group, and say what came out, what ran where, what was moved, and how fast
 ///
+/// A consolidated hierarchy is read as its consolidated metadata has it; `zarr validate` says where that differs from what is stored.
+///
 /// Least, largest and mean element leave out NaN, and elements equal to the fill value where that is neither NaN nor zero; both are counted as missing. The time
 /// is that of fetching and decoding; arrays larger than a gigabyte are read piece by piece.
 #[derive(Debug, clap::Args)]

@@ -14,6 +14,8 @@ use crate::{json, units};
 
 /// Show a hierarchy: each array's shape, chunks, data type, codecs and sizes
 ///
+/// A consolidated hierarchy is shown as its consolidated metadata has it; `zarr validate` says where that differs from what is stored.
+///
 /// A node that cannot be read is shown as such and told on standard error, the others are shown all the same, and the exit status is 1.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TreeArgs {

@@ -10,7 +10,7 @@ use zarr::store_api::{AnyStore, Listing, StoreKey, StorePrefix};
 use zarr::{Array, ArrayError, DataType, Elements, Group, Node, Options, Selection, StoredMetadata};
 
 use crate::context::Context;
-use crate::describe::{coordinates, every_chunk};
+use crate::describe::{Entry, coordinates, every_chunk, walk};
 use crate::error::{Failure, Result};
 use crate::slabs::Slabs;
 use crate::table::{BOLD, DIM, GREEN, RED};
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ValidateArgs, context: &Context) -> Result<ExitCode> {
             if store.is_listable() {
                 check_keys(&store, &root, &options, &mut report)?
             } else {
-                check_known(root_node, &mut report)?
+                check_known(&store, root_node?, &mut report)?
             }
         }
     };
@@ -289,17 +289,30 @@ fn is_same(copy: &StoredMetadata, node: &Node) -> bool {
     }
 }
 
-/// What can be checked where keys cannot be listed: the nodes that are known, and all the chunks that they may have.
-fn check_known(root: Result<Node, ArrayError>, report: &mut Report) -> Result<Vec<Found>> {
+/// What can be checked where keys cannot be listed: the nodes that are named, as they are stored, and all the chunks that they may have.
+fn check_known(store: &AnyStore, root: Node, report: &mut Report) -> Result<Vec<Found>> {
+    let mut nodes: BTreeMap<String, Option<Node>> = BTreeMap::new();
+    if let Node::Group(group) = &root {
+        let stored = group.without_consolidated();
+        for Entry { path, .. } in walk(root.clone())?.into_iter().skip(1) {
+            let node = match stored.get(&path) {
+                Ok(node) => Some(node),
+                Err(ArrayError::NotFound { .. }) => continue,
+                Err(error) => {
+                    report.problem("metadata", format!("/{path}"), Failure::from(error).line());
+                    None
+                }
+            };
+            nodes.insert(format!("{}{path}", group.path().prefix()), node);
+        }
+        check_consolidated(store, group, &nodes, report)?;
+    }
+    nodes.insert(root.path().without_slash().to_owned(), Some(root));
     let mut found = Vec::new();
-    for entry in crate::describe::walk(root?)? {
-        match entry.node {
-            Ok(Node::Array(array)) => {
-                let chunks = every_chunk(&array)?;
-                found.push(Found { array: *array, chunks, guessed: true });
-            }
-            Ok(Node::Group(_)) => {}
-            Err(failure) => report.problem("metadata", format!("/{}", entry.path), failure.line()),
+    for node in nodes.into_values().flatten() {
+        if let Node::Array(array) = node {
+            let chunks = every_chunk(&array)?;
+            found.push(Found { array: *array, chunks, guessed: true });
         }
     }
     Ok(found)

@@ -340,3 +340,44 @@ fn groups_inside_are_consolidated_as_in_the_source() {
     ok(&["copy", &at("s"), &at("root"), "--consolidate", "yes"]);
     assert_eq!(consolidated("root")[..2], [(true, Some(7)), (false, None)]);
 }
+
+/// Appends to `/x`, adds `/y` and removes `/gone`, as writers do that leave consolidated metadata as they are.
+fn make_older(path: &str) {
+    let store = zarr::open_url(path, &zarr::OpenOptions::write()).unwrap();
+    let options = zarr::options();
+    zarr::Array::open(store.clone(), "/x", &options).unwrap().append(0, &[2; 10]).unwrap();
+    let root = zarr::Group::open(store, "/", &options).unwrap();
+    let y = root.create_array("inside/y", &ArrayBuilder::new([3], DataType::UInt8)).unwrap();
+    y.write_elements(&Selection::all(), &[7u8, 8, 9]).unwrap();
+    std::fs::remove_dir_all(Path::new(path).join("gone")).unwrap();
+}
+
+#[test]
+fn documents_count_where_consolidated_metadata_are_older() {
+    let (_directory, at) = temporary();
+    let store = zarr::open_url(&at("3"), &zarr::OpenOptions::write()).unwrap();
+    let root = zarr::Group::create(store, "/", zarr::meta::JsonObject::new(), &zarr::options()).unwrap();
+    for name in ["x", "gone", "inside/z"] {
+        let array = root.create_array(name, &ArrayBuilder::new([10], DataType::UInt8).chunks([5])).unwrap();
+        array.write_elements(&Selection::all(), &[1u8; 10]).unwrap();
+    }
+    root.clone().consolidate().unwrap();
+    ok(&["copy", &at("3"), &at("2"), "--version", "2"]);
+    for source in ["3", "2"] {
+        make_older(&at(source));
+        let found = zarr(&["validate", &at(source), "--json"]).json();
+        let mut told: Vec<&str> = found["problems"].as_array().unwrap().iter().map(|problem| problem["reason"].as_str().unwrap()).collect();
+        told.sort_unstable();
+        assert_eq!(told, ["/gone is named, and not stored", "/inside/y is stored, and not named", "/x differs from what is stored"]);
+        for (target, extra) in [("plain", vec![]), ("other", vec!["--codec", "gzip:1"]), ("whole.zip", vec![])] {
+            let target = at(&format!("{source}-{target}"));
+            let run = ok(&[&["copy", &at(source), &target], extra.as_slice()].concat());
+            assert!(run.stderr.contains("and so not copied: /gone"), "{}", run.stderr);
+            assert_eq!(bytes_of(&format!("{target}/x")), [[1u8; 10], [2; 10]].concat());
+            assert_eq!(bytes_of(&format!("{target}/inside/y")), [7, 8, 9]);
+            let copy = zarr::open_group(&target).unwrap();
+            assert!(copy.is_consolidated() && copy.walk().unwrap().len() == 4);
+            assert!(ok(&["validate", &target]).text().contains("is valid"));
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 
-use crate::common::{bytes_of, ok, sample, temporary, zarr};
+use crate::common::{bytes_of, copy_directory, ok, sample, temporary, zarr};
 
 /// Serves the files of a directory, with ranges, until the test ends.
 fn serve(root: PathBuf) -> String {
@@ -90,6 +90,25 @@ fn a_hierarchy_behind_a_web_server() {
     assert!(tree.code == 1 && tree.stderr.contains(&lists), "{}", tree.stderr);
     let refused = zarr(&["create", &format!("{url}/x"), "--shape", "1", "--dtype", "int8"]);
     assert_eq!((refused.code, refused.stderr), (2, format!("error: {url}/x can only be read\n")));
+}
+
+#[test]
+fn consolidated_metadata_that_differ_behind_a_web_server() {
+    let (_directory, at) = temporary();
+    copy_directory(&sample("north_america.zarr"), &at("n"));
+    std::fs::remove_dir_all(at("n/height")).unwrap();
+    let text = std::fs::read_to_string(at("n/time_bnds/zarr.json")).unwrap();
+    std::fs::write(at("n/time_bnds/zarr.json"), text.replace("\"attributes\": {", "\"attributes\": {\"new\": 1,")).unwrap();
+    std::fs::write(at("n/time/zarr.json"), "{").unwrap();
+    let run = zarr(&["validate", &serve(at("n").into()), "--json"]);
+    let json = run.json();
+    let told = |problem: &serde_json::Value| (problem["kind"].to_string(), problem["key"].to_string(), problem["reason"].to_string());
+    let told: Vec<_> = json["problems"].as_array().unwrap().iter().map(told).collect();
+    let [(broken, time, _), differences @ ..] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((broken.as_str(), time.as_str()), ("\"metadata\"", "\"/time\""));
+    let reasons: Vec<_> = differences.iter().map(|(_, _, reason)| reason.trim_matches('"')).collect();
+    assert_eq!(reasons, ["/height is named, and not stored", "/time_bnds differs from what is stored"]);
+    assert_eq!((run.code, &json["arrays"]), (1, &7.into()));
 }
 
 #[test]
