@@ -475,6 +475,9 @@ impl Array {
     ///
     /// Every chunk (shard, for a sharded array) is stored by one atomic call. Two writers of one chunk at the same time: the last one wins, whole.
     ///
+    /// The array may have grown since this handle was opened. So before a write that covers the part inside its shape of a chunk that the shape cuts, the stored metadata are
+    /// looked at once. If they have another shape, such chunks are read first, too, and keep what they hold outside of the shape of the handle; else that becomes the fill value.
+    ///
     /// # Errors
     /// [`ArrayError::Parameter`] when `data` is not exactly as long as the selection; the first chunk or request that fails. Chunks written before stay written.
     pub fn write(&self, selection: &Selection, data: &[u8]) -> Result<(), ArrayError> {
@@ -496,15 +499,29 @@ impl Array {
         self.write_owned(plan, OwnedData::Fixed(data)).await
     }
 
+    /// The plan of a write, told whether others may have changed the shape: asked of the store where that matters.
+    pub(crate) async fn look_outside(&self, plan: Plan) -> Result<Plan, ArrayError> {
+        if plan.outgrown.is_some() {
+            return Ok(plan);
+        }
+        let outgrown =
+            plan.sets_outside() && node::load_shape(&self.storage, &self.path, self.version()).await?.as_ref() != Some(&plan.shape);
+        Ok(Plan { outgrown: Some(outgrown), ..plan })
+    }
+
     pub(crate) fn write_plan(&self, plan: Plan, data: Data<'_>, owned: impl FnOnce() -> OwnedData) -> Result<(), ArrayError> {
         match &self.storage.0 {
-            AnyStore::Blocking(_) => write_blocking(&plan, &self.storage, data, self.empty(), &self.options.pool),
+            AnyStore::Blocking(_) => {
+                let plan = block_on(self.look_outside(plan))?;
+                write_blocking(&plan, &self.storage, data, self.empty(), &self.options.pool)
+            }
             // Asked from this thread, which is the one that may be inside of a runtime.
             AnyStore::Async(_) => block_on(self.write_owned(plan, owned())),
         }
     }
 
     pub(crate) async fn write_owned(&self, plan: Plan, data: OwnedData) -> Result<(), ArrayError> {
+        let plan = self.look_outside(plan).await?;
         write_async(Arc::new(plan), self.storage.clone(), data, self.empty(), self.options.pool.clone(), self.gate()).await
     }
 

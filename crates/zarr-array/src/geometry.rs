@@ -94,6 +94,21 @@ pub(crate) enum Cut {
     Points { groups: Vec<PointGroup>, chunks: Vec<(Vec<u64>, Vec<usize>)>, tiles: AxisTiles, len: usize },
 }
 
+impl Axis {
+    /// Whether what is touched of one chunk of the grid is all of its `inside` elements inside of the shape.
+    fn covers(&self, parts: &[usize], inside: u64) -> bool {
+        let covered = parts.iter().filter_map(|&part| self.parts.get(part)).filter(|part| part.elements.covers(part.inside));
+        covered.map(|part| part.inside).sum::<u64>() == inside
+    }
+}
+
+/// Elements of a chunk of the grid along an axis that lie inside of the shape.
+pub(crate) fn chunk_inside(grid: &ChunkGrid, shape: &[u64], axis: usize, chunk: u64) -> u64 {
+    let origin = grid.chunk_origin(axis, chunk);
+    let end = shape.get(axis).copied().unwrap_or(0).min(origin.saturating_add(grid.chunk_len(axis, chunk)));
+    end.saturating_sub(origin)
+}
+
 impl Cuts {
     pub(crate) fn cut(&self, shape: &[u64], resolved: &Resolved) -> Result<Cut, ArrayError> {
         match resolved {
@@ -338,10 +353,25 @@ impl Cut {
     /// Whether what is touched of a chunk is all of it: `inside` says how many of its elements lie inside the array along each axis.
     pub(crate) fn covers(&self, cells: &Cells, inside: impl Fn(usize) -> u64) -> bool {
         let (Self::Product(axes), Cells::Product(parts)) = (self, cells) else { return false };
-        axes.iter().zip(parts).enumerate().all(|(index, (axis, parts))| {
-            let covered = parts.iter().filter_map(|&part| axis.parts.get(part)).filter(|part| part.elements.covers(part.inside));
-            covered.map(|part| part.inside).sum::<u64>() == inside(index)
-        })
+        axes.iter().zip(parts).enumerate().all(|(index, (axis, parts))| axis.covers(parts, inside(index)))
+    }
+
+    /// Whether some chunk of the grid, or an innermost one, is touched everywhere inside of the shape, which cuts it.
+    pub(crate) fn covers_cut(&self, grid: &ChunkGrid, shape: &[u64]) -> bool {
+        let Self::Product(axes) = self else { return false };
+        let inside = |axis: usize, chunk: u64| chunk_inside(grid, shape, axis, chunk);
+        let innermost = |part: &Part| part.elements.covers(part.inside);
+        let whole = |index: usize, axis: &Axis, (chunk, parts): &(u64, Vec<usize>)| axis.covers(parts, inside(index, *chunk));
+        let cuts_innermost = axes.iter().any(|axis| axis.parts.iter().any(|part| part.inside < part.chunk_len && innermost(part)));
+        if cuts_innermost && axes.iter().all(|axis| axis.parts.iter().any(innermost)) {
+            return true;
+        }
+        let cuts_whole = |index: usize, axis: &Axis| {
+            let mut cut = axis.chunks.iter().filter(|(chunk, _)| inside(index, *chunk) < grid.chunk_len(index, *chunk));
+            cut.any(|chunk| whole(index, axis, chunk))
+        };
+        axes.iter().enumerate().any(|(index, axis)| cuts_whole(index, axis))
+            && axes.iter().enumerate().all(|(index, axis)| axis.chunks.iter().any(|chunk| whole(index, axis, chunk)))
     }
 
     /// What is touched of innermost chunks: one entry for each part of the output.

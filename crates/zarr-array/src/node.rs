@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use zarr_meta::{
-    ArrayMetadataV2, ArrayMetadataV3, ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject,
+    ArrayMetadataV2, ArrayMetadataV3, ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, Json, JsonObject,
     MetadataError, NodeMetadata, NodeMetadataV2, NodePath,
 };
 use zarr_store_api::{ByteRange, StoreKey, StorePrefix};
@@ -137,6 +137,17 @@ pub(crate) async fn load(storage: &Storage, path: &NodePath) -> Result<Option<St
         return Ok(Some(StoredMetadata::GroupV2(group.into())));
     }
     Ok(None)
+}
+
+/// The shape of the array at a path, as it is stored; `None` where there is no telling.
+pub(crate) async fn load_shape(storage: &Storage, path: &NodePath, version: Version) -> Result<Option<Vec<u64>>, ArrayError> {
+    let name = match version {
+        Version::V2 => ".zarray",
+        Version::V3 => "zarr.json",
+    };
+    let Some(text) = document(storage, &key(path, name)?).await? else { return Ok(None) };
+    let shape = |document: &Json| document.get("shape")?.as_array()?.iter().map(Json::as_u64).collect();
+    Ok(Json::parse(&text).ok().as_ref().and_then(shape))
 }
 
 /// Stores the metadata of a node. The document that makes it a node comes last, so that a writer that is cut off leaves no half node.

@@ -12,7 +12,7 @@ use zarr_store_api::{ByteRange, StoreKey, StorePrefix};
 use crate::ArrayError;
 use crate::blocks::scatter_blocks;
 use crate::chunks::{BoundChunk, Chunks};
-use crate::geometry::{Cells, Cut, Elements, Leaf, Part};
+use crate::geometry::{Cells, Cut, Elements, Leaf};
 use crate::selection::Resolved;
 use crate::shard_index::{IndexCache, ShardIndex, entry_number};
 
@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) indexes: Option<Arc<IndexCache>>,
     /// Where the data to write lie, over [`Cut::full_shape`]; `None`: in C order without gaps.
     pub(crate) data_layout: Option<Layout>,
+    /// Of a write: whether the stored array may have another shape, so that what chunks hold outside of this one is kept. `None`: nobody has looked.
+    pub(crate) outgrown: Option<bool>,
 }
 
 /// A shard, or part of one, whose index is wanted.
@@ -123,7 +125,7 @@ impl Plan {
         if cut.chunk_count().is_none() {
             return Err(ArrayError::selection("the selection touches more chunks than fit the address space"));
         }
-        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing, indexes: None, data_layout: None })
+        Ok(Self { chunks, keys, shape: shape.to_vec(), cut, coalescing, indexes: None, data_layout: None, outgrown: None })
     }
 
     /// Chunks of the grid that are touched.
@@ -133,6 +135,17 @@ impl Plan {
 
     pub(crate) fn tiles(&self) -> Vec<AxisTiles> {
         self.cut.tiles()
+    }
+
+    /// Whether a write sets elements outside of the shape, in chunks that the shape cuts, unless they are kept.
+    pub(crate) fn sets_outside(&self) -> bool {
+        self.cut.covers_cut(&self.chunks.cuts.grid, &self.shape)
+    }
+
+    /// Whether a write sets every element of an innermost chunk that it must not keep.
+    pub(crate) fn covers_leaf(&self, leaf: &Leaf<'_>) -> bool {
+        let keeps = self.outgrown == Some(true);
+        !leaf.points && leaf.parts.iter().all(|part| part.elements.covers(if keeps { part.chunk_len } else { part.inside }))
     }
 
     /// Where the elements of the result lie, in C order, or those of the data to write; elements of variable length count as one byte each.
@@ -627,9 +640,4 @@ pub(crate) fn bytes_of<'a>(part: &ChunkPart, ranges: &'a [Bytes]) -> Option<&'a 
         None => Some(bytes),
         Some(within) => bytes.get(within.clone()),
     }
-}
-
-/// How many of a chunk's elements inside the array are wanted: all?
-pub(crate) fn covers_inside(parts: &[&Part]) -> bool {
-    parts.iter().all(|part| part.elements.covers(part.inside))
 }

@@ -15,8 +15,8 @@ use crate::ArrayError;
 use crate::chunks::BoundChunk;
 use crate::device::Prepared;
 use crate::gate::Gate;
-use crate::geometry::{Cells, Leaf};
-use crate::plan::{ChunkNode, Plan, Step, covers_in_order, covers_inside, for_each_pair, gather, place, tile_lens};
+use crate::geometry::{Cells, Leaf, chunk_inside};
+use crate::plan::{ChunkNode, Plan, Step, covers_in_order, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
 use crate::shard_index::{IndexLocation, entry_number};
 use crate::storage::{Storage, block_on};
@@ -163,14 +163,12 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Whether every element of a chunk of the grid, inside the array, is written.
+    /// Whether every element of a chunk of the grid is written that is not to be kept.
     fn is_whole(&self, chunk: &[u64], cells: &Cells) -> bool {
-        let grid = &self.plan.chunks.cuts.grid;
+        let (grid, shape) = (&self.plan.chunks.cuts.grid, &self.plan.shape);
         self.plan.cut.covers(cells, |axis| {
             let index = chunk.get(axis).copied().unwrap_or(0);
-            let origin = grid.chunk_origin(axis, index);
-            let end = self.plan.shape.get(axis).copied().unwrap_or(0).min(origin.saturating_add(grid.chunk_len(axis, index)));
-            end.saturating_sub(origin)
+            if self.plan.outgrown == Some(true) { grid.chunk_len(axis, index) } else { chunk_inside(grid, shape, axis, index) }
         })
     }
 
@@ -383,7 +381,7 @@ impl Encoder<'_> {
             return self.encode(bound, source, fill, encoded, scratch);
         }
         let mut decoded = scratch.try_take_len(bound.byte_len, "chunk")?;
-        let covered = matches!(leaves, [leaf] if !leaf.points && covers_inside(&leaf.parts));
+        let covered = matches!(leaves, [leaf] if self.plan.covers_leaf(leaf));
         let result = match old {
             Some(old) if !covered => bound.chain.decode(old, Target::Exact(&mut decoded), scratch),
             _ => {

@@ -11,7 +11,7 @@ use super::DeviceTarget;
 use crate::ArrayError;
 use crate::chunks::BoundChunk;
 use crate::geometry::{Elements, Leaf};
-use crate::plan::{ChunkNode, Gather, Plan, Step, covers_inside, place, tile_lens};
+use crate::plan::{ChunkNode, Gather, Plan, Step, place, tile_lens};
 use crate::write::is_all;
 
 /// Chunks that went through the first stages of their chain, in memory of the host.
@@ -66,7 +66,7 @@ pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceT
     let Some(Segment::Device(segment)) = bound.chain.device_encode().map(|on_device| on_device.segment.clone()) else { return Ok(None) };
     let nodes = innermost(plan)?;
     for node in &nodes {
-        let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if is_written_in_order(leaf));
+        let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if plan.covers_leaf(leaf) && is_in_order(leaf));
         if !is_whole || !Arc::ptr_eq(&plan.bound(node)?, &bound) {
             return Ok(None);
         }
@@ -83,9 +83,9 @@ fn encoded_len(bound: &BoundChunk) -> Result<Option<usize>, CodecError> {
     Ok(len.and_then(|len| usize::try_from(len).ok()))
 }
 
-fn is_written_in_order(leaf: &Leaf<'_>) -> bool {
+fn is_in_order(leaf: &Leaf<'_>) -> bool {
     let in_order = |elements: &Elements| matches!(elements, Elements::Steps { start: 0, step, len } if *step == 1 || *len == 1);
-    !leaf.points && covers_inside(&leaf.parts) && leaf.parts.iter().all(|part| in_order(&part.elements))
+    leaf.parts.iter().all(|part| in_order(&part.elements))
 }
 
 /// The innermost chunks that a plan touches.

@@ -296,7 +296,7 @@ impl Array {
         let resolved = self.check_source(selection, source)?;
         let mut start = 0;
         for piece in self.pieces_from(&resolved, source, target)? {
-            let plan = self.resolved_plan(&piece)?;
+            let plan = block_on(self.look_outside(self.resolved_plan(&piece)?))?;
             let len = plan.output_layout()?.span()?.len();
             match self.fetch_piece(&plan, &source.slice(start..start + len)?, target)? {
                 Piece::Prepared(chunks) => self.write_plan(plan, Data::Prepared(&chunks), || OwnedData::Prepared(Arc::clone(&chunks)))?,
@@ -318,7 +318,7 @@ impl Array {
         let resolved = self.check_source(selection, source)?;
         let mut start = 0;
         for piece in self.pieces(&resolved, target.staging)? {
-            let plan = self.resolved_plan(&piece)?;
+            let plan = self.look_outside(self.resolved_plan(&piece)?).await?;
             let len = plan.output_layout()?.span()?.len();
             let (array, part, target) = (self.clone(), source.slice(start..start + len)?, target.clone());
             let fetch = move || -> Result<(Plan, OwnedData), ArrayError> {

@@ -1,6 +1,6 @@
 //! What the tests share: stores, options, layouts, and a naive array to compare with.
 
-use zarr_array::{ArrayBuilder, AxisSelection, Options, Selection, Version};
+use zarr_array::{Array, ArrayBuilder, AxisSelection, Options, Selection, Version};
 use zarr_codec_api::Registry;
 use zarr_meta::{ChunkGrid, DataType, Extension, GridAxis, Json};
 use zarr_store::MemoryStore;
@@ -203,4 +203,24 @@ fn python_slice(start: Option<i64>, stop: Option<i64>, step: i64, len: i64) -> V
 /// A runtime for async tests.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+/// A shape in [`SHAPE`] that cuts chunks of every layout.
+pub(crate) const SMALL: [u64; 3] = [10, 7, 5];
+
+/// The position in an array of [`SHAPE`] of an element of one of [`SMALL`].
+pub(crate) fn grown(flat: usize) -> usize {
+    let [_, rows, columns] = SMALL.map(|len| len as usize);
+    let (plane, row, column) = (flat / columns / rows, flat / columns % rows, flat % columns);
+    (plane * SHAPE[1] as usize + row) * SHAPE[2] as usize + column
+}
+
+/// A handle on an array of [`SMALL`], and one that made it as large as [`SHAPE`] and wrote `values` since.
+pub(crate) fn outgrown(store: AnyStore, builder: &ArrayBuilder, values: &[i32], options: &Options) -> (Array, Array) {
+    let mut new = builder.create(store, "/", options).expect("an array");
+    new.resize(&SMALL).expect("a smaller shape");
+    let old = Array::open(new.store().clone(), "/", options).expect("an array");
+    new.resize(&SHAPE).expect("the shape before");
+    new.write_elements(&Selection::all(), values).expect("a write");
+    (old, new)
 }

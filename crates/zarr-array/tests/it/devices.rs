@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
+use crate::common::{Random, SHAPE, SMALL, codecs, grown, layouts, memory, options, outgrown, positions, runtime, selection};
 use zarr_array::{
     Array, ArrayBuilder, ArrayError, AxisSelection, DeviceTarget, Observer, Options, Pool, ReadSet, Selection, Stage, Tensor,
 };
@@ -119,6 +119,31 @@ fn reads_and_writes_agree_with_a_vector_on_every_device() {
                     assert_eq!(tensor.shape, shape, "{name}");
                     assert_eq!(toy.download(&tensor, &target), bytes_of(&expected), "{name}: {wanted:?}");
                 }
+            }
+        }
+        toy.assert_clean();
+    }
+}
+
+#[test]
+fn a_write_from_a_device_through_an_older_handle_keeps_what_others_added() {
+    let options = ToyOptions::default();
+    for toy in [Toy::Opaque(OpaqueDevice::with_options(0, options)), Toy::Unified(UnifiedDevice::with_options(1, options))] {
+        for (name, builder) in layouts() {
+            let mut model: Vec<i32> = (0..SHAPE.iter().product::<u64>() as i32).map(|value| value + 1).collect();
+            let (old, new) = outgrown(memory(), &builder, &model, &toy.options(prefer));
+            let target = DeviceTarget::new(toy.device()).unwrap().with_staging(600);
+            for turn in 0..2 {
+                let values: Vec<i32> = (0..SMALL.iter().product::<u64>() as i32).map(|value| -value - turn).collect();
+                for (at, &value) in values.iter().enumerate() {
+                    model[grown(at)] = value;
+                }
+                let source = toy.upload(&bytes_of(&values), &target);
+                match turn {
+                    0 => old.write_from_device(&Selection::all(), &source, &target).unwrap(),
+                    _ => pollster::block_on(old.write_from_device_async(&Selection::all(), &source, &target)).unwrap(),
+                }
+                assert!(new.read_elements::<i32>(&Selection::all()).unwrap() == model, "{name}");
             }
         }
         toy.assert_clean();

@@ -6,3 +6,4 @@ mod devices;
 mod model;
 mod read_each;
 mod remote;
+mod shapes;
