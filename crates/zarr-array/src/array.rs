@@ -17,7 +17,7 @@ use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking, read_until};
 use crate::resize::product;
 use crate::selection::Resolved;
-use crate::shard_index::IndexCache;
+use crate::shard_index::{IndexCache, Writing};
 use crate::storage::{Storage, block_on};
 use crate::variable::VariableSink;
 use crate::write::{Data, Empty, OwnedData, write_async, write_blocking};
@@ -171,7 +171,7 @@ impl Array {
     /// # Errors
     /// [`ArrayError::Codecs`] when the new registry or policy does not serve its codecs.
     pub fn with_options(&self, options: &Options) -> Result<Self, ArrayError> {
-        Self::from_stored(self.storage.clone(), self.path.clone(), (*self.stored).clone(), options)
+        Ok(Self::from_stored(self.storage.clone(), self.path.clone(), (*self.stored).clone(), options)?.sharing_indexes_of(self))
     }
 
     /// The metadata, in the terms of version 3 for arrays of either version.
@@ -609,7 +609,7 @@ impl Array {
         if chunk.iter().zip(&grid).any(|(at, count)| at >= count) {
             return Err(ArrayError::parameter(format!("chunk {chunk:?} is outside the grid of {grid:?} chunks")));
         }
-        self.forget(&key);
+        let _writing = self.writing(&key);
         Ok(self.storage.set(&key, encoded.into()).await?)
     }
 
@@ -627,7 +627,7 @@ impl Array {
     /// As [`Array::erase_chunk`].
     pub async fn erase_chunk_async(&self, chunk: &[u64]) -> Result<(), ArrayError> {
         let key = self.key_of(chunk)?;
-        self.forget(&key);
+        let _writing = self.writing(&key);
         Ok(self.storage.erase(&key).await?)
     }
 
@@ -674,7 +674,8 @@ impl Array {
         Ok((bytes, chunks))
     }
 
-    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it.
+    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it, and forgets the indexes of shards
+    /// that were kept.
     ///
     /// # Errors
     /// As [`Array::open`]; then nothing changed here.
@@ -687,7 +688,10 @@ impl Array {
     /// # Errors
     /// As [`Array::refresh`].
     pub async fn refresh_async(&mut self) -> Result<(), ArrayError> {
-        *self = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
+        let stored = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
+        *self = stored.sharing_indexes_of(self);
+        // Whoever changed the metadata may have written chunks, too.
+        drop(self.writing_all());
         Ok(())
     }
 
@@ -762,9 +766,10 @@ impl Array {
             StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {}
         }
         let old = self.clone();
-        let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?;
+        let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?.sharing_indexes_of(self);
         node::store(&resized.storage, &resized.path, &resized.stored).await?;
         *self = resized;
+        let _writing = self.writing_all();
         crate::resize::forget_outside(&old, self, &old_shape).await
     }
 
@@ -849,6 +854,7 @@ impl Array {
     /// # Errors
     /// As [`Array::erase`].
     pub async fn erase_async(self) -> Result<(), ArrayError> {
+        let _writing = self.writing_all();
         crate::create::erase(&self.storage, &self.path).await
     }
 
@@ -857,11 +863,27 @@ impl Array {
         crate::explain::explain(self)
     }
 
-    /// A chunk is about to change: an index kept of it is worth nothing.
-    fn forget(&self, key: &StoreKey) {
-        if let Some(indexes) = &self.indexes {
-            indexes.forget(key);
+    /// The same array with the cache of `other`, where its indexes are of the same form: each sees what is written through the other one.
+    fn sharing_indexes_of(mut self, other: &Self) -> Self {
+        let (own, theirs) = (&self.metadata, &other.metadata);
+        let is_same = own.chunk_grid == theirs.chunk_grid
+            && own.codecs == theirs.codecs
+            && own.chunk_key_encoding == theirs.chunk_key_encoding
+            && self.options.index_cache == other.options.index_cache;
+        if is_same {
+            self.indexes.clone_from(&other.indexes);
         }
+        self
+    }
+
+    /// To be held while a chunk is written: no index of it is kept meanwhile, nor what was read of it before.
+    fn writing(&self, key: &StoreKey) -> Option<Writing> {
+        self.indexes.as_ref().map(|indexes| indexes.writing(key))
+    }
+
+    /// As [`Array::writing`], while any chunk may change.
+    fn writing_all(&self) -> Option<Writing> {
+        self.indexes.as_ref().map(IndexCache::writing_all)
     }
 
     /// The key of a chunk that the caller named.

@@ -87,7 +87,8 @@ impl Options {
     }
 
     /// Keeps the indexes of shards from read to read, up to `bytes`: for many small reads of shards that nobody else writes meanwhile. Writes through
-    /// the same array (and its clones) are seen; writes by others are not.
+    /// the same array are seen, and those through its clones and through what [`Array::with_options`](crate::Array::with_options) made of it with as many bytes;
+    /// writes by others are not, before an [`Array::refresh`](crate::Array::refresh). What reads a shard while it is written may find it damaged.
     #[must_use]
     pub fn with_index_cache(mut self, bytes: usize) -> Self {
         self.index_cache = bytes;

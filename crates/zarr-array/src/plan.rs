@@ -66,6 +66,8 @@ pub(crate) struct ShardNode {
     /// Where the shard lies in the stored value; `None`: it is the value.
     base: Option<Range<u64>>,
     cells: Cells,
+    /// Of the key, before anything of it was read; see [`IndexCache::writes`].
+    writes: u64,
 }
 
 /// One innermost chunk, wanted in part or whole.
@@ -183,7 +185,8 @@ impl Plan {
             let part = ChunkPart { range: 0, within: None, skipped, partial, node };
             steps.fetches.push(Fetch { key, ranges: vec![range], then: Then::Chunks(vec![part]) });
         } else {
-            self.enter(ShardNode { chunk, key, level: 0, base: None, cells }, &mut steps)?;
+            let writes = self.indexes.as_ref().map_or(0, |indexes| indexes.writes(&key));
+            self.enter(ShardNode { chunk, key, level: 0, base: None, cells, writes }, &mut steps)?;
         }
         Ok(steps)
     }
@@ -227,7 +230,7 @@ impl Plan {
             Some(encoded) => {
                 let index = self.decode_index(node, encoded, scratch).map_err(|error| self.shard_error(node, error))?;
                 if let Some(indexes) = &self.indexes {
-                    indexes.put(&node.key, node.base.as_ref(), &index);
+                    indexes.put(&node.key, node.base.as_ref(), &index, node.writes);
                 }
                 let mut steps = Steps::default();
                 self.use_index(node, &index, &mut steps).map_err(|error| self.shard_error(node, error))??;

@@ -1,6 +1,7 @@
 //! The index of a shard: where its inner chunks lie.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -231,48 +232,107 @@ pub(crate) struct IndexCache {
 /// Where a shard lies in the value that holds it; `None`: it is the value.
 type Place = Option<Range<u64>>;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
     /// By key, then by the shard's place in the value.
     indexes: HashMap<StoreKey, Vec<(Place, Arc<ShardIndex>)>>,
     bytes: usize,
+    /// By the key's hash: a write of one key keeps few others from being kept.
+    writes: [Writes; SLOTS],
+}
+
+const SLOTS: usize = 64;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Writes {
+    under_way: usize,
+    done: u64,
 }
 
 impl IndexCache {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, kept: Mutex::default() }
+        Self { capacity, kept: Mutex::new(Kept { indexes: HashMap::new(), bytes: 0, writes: [Writes::default(); SLOTS] }) }
+    }
+
+    /// How many writes of a key are done, to be asked before its index is read.
+    pub(crate) fn writes(&self, key: &StoreKey) -> u64 {
+        let kept = self.kept();
+        kept.writes.get(kept.slot(key)).map_or(0, |writes| writes.done)
     }
 
     pub(crate) fn get(&self, key: &StoreKey, base: Option<&Range<u64>>) -> Option<Arc<ShardIndex>> {
-        let kept = self.kept();
-        let (_, index) = kept.indexes.get(key)?.iter().find(|(of, _)| of.as_ref() == base)?;
-        Some(Arc::clone(index))
+        self.kept().get(key, base)
     }
 
-    pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, index: &Arc<ShardIndex>) {
+    /// Keeps an index, unless its key was written since there were `writes` of it, or is being written.
+    pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, index: &Arc<ShardIndex>, writes: u64) {
         let bytes = index.entries.len();
-        if bytes > self.capacity {
+        let mut kept = self.kept();
+        let is_current = kept.writes.get(kept.slot(key)).is_some_and(|now| now.under_way == 0 && now.done == writes);
+        if bytes > self.capacity || !is_current || kept.get(key, base).is_some() {
             return;
         }
-        let mut kept = self.kept();
         if kept.bytes + bytes > self.capacity {
             // Readers walk through shards in some order: what is old is seldom asked for again.
-            *kept = Kept::default();
+            kept.indexes.clear();
+            kept.bytes = 0;
         }
         kept.bytes += bytes;
         kept.indexes.entry(key.clone()).or_default().push((base.cloned(), Arc::clone(index)));
     }
 
-    /// Forgets a value that was written.
-    pub(crate) fn forget(&self, key: &StoreKey) {
+    /// Forgets a value that is written, and keeps no index of it until what is returned is dropped.
+    pub(crate) fn writing(self: &Arc<Self>, key: &StoreKey) -> Writing {
         let mut kept = self.kept();
         if let Some(of_key) = kept.indexes.remove(key) {
             kept.bytes -= of_key.iter().map(|(_, index)| index.entries.len()).sum::<usize>();
         }
+        let slot = kept.slot(key);
+        self.begin(kept, slot..slot + 1)
+    }
+
+    /// As [`IndexCache::writing`], of all values.
+    pub(crate) fn writing_all(self: &Arc<Self>) -> Writing {
+        let mut kept = self.kept();
+        kept.indexes.clear();
+        kept.bytes = 0;
+        self.begin(kept, 0..SLOTS)
+    }
+
+    fn begin(self: &Arc<Self>, mut kept: MutexGuard<'_, Kept>, slots: Range<usize>) -> Writing {
+        kept.writes.get_mut(slots.clone()).into_iter().flatten().for_each(|writes| writes.under_way += 1);
+        Writing { cache: Arc::clone(self), slots }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn get(&self, key: &StoreKey, base: Option<&Range<u64>>) -> Option<Arc<ShardIndex>> {
+        let (_, index) = self.indexes.get(key)?.iter().find(|(of, _)| of.as_ref() == base)?;
+        Some(Arc::clone(index))
+    }
+
+    fn slot(&self, key: &StoreKey) -> usize {
+        self.indexes.hasher().hash_one(key) as usize % SLOTS
+    }
+}
+
+/// A write of values whose indexes may be kept.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    cache: Arc<IndexCache>,
+    slots: Range<usize>,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        for writes in self.cache.kept().writes.get_mut(self.slots.clone()).into_iter().flatten() {
+            writes.under_way -= 1;
+            writes.done += 1;
+        }
     }
 }
 

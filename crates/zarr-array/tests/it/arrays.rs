@@ -820,6 +820,142 @@ fn an_index_cache_saves_requests_and_sees_writes() {
     assert_eq!(array.read_elements::<i32>(&Selection::parse("3, 3", 2).unwrap()).unwrap(), [0]);
 }
 
+/// Two shards of 8 × 8, of which the first has one inner chunk: an index kept of it says so.
+fn sparse_shards(store: AnyStore) -> Array {
+    let builder = ArrayBuilder::new([16, 8], DataType::Int32).chunks([2, 2]).shards([8, 8]).compressors([]);
+    let array = builder.create(store, "/", &options().with_index_cache(1 << 20)).unwrap();
+    array.write_elements(&Selection::ranges([0..2, 0..2]), &[1i32; 4]).unwrap();
+    array
+}
+
+#[test]
+fn clones_see_writes_through_an_array_that_was_changed() {
+    type Change = fn(&mut Array);
+    let changes: [(&str, Change); 7] = [
+        ("append", |array| array.append(0, &[7; 16 * 4]).unwrap()),
+        ("resize", |array| array.resize(&[24, 8]).unwrap()),
+        ("refresh", |array| array.refresh().unwrap()),
+        ("set_attributes", |array| array.set_attributes(JsonObject::new().with("a", 1u64)).unwrap()),
+        ("options", |array| *array = array.with_options(&array.options().clone().with_concurrency(3)).unwrap()),
+        ("shrink", |array| array.resize(&[5, 8]).unwrap()),
+        ("shrink and grow", |array| [0, 16].map(|len| array.resize(&[len, 8]).unwrap()).into_iter().collect()),
+    ];
+    for (name, change) in changes {
+        let mut array = sparse_shards(memory());
+        let clone = array.clone();
+        let shard = Selection::ranges([0..5, 0..8]);
+        clone.read(&shard).unwrap();
+        change(&mut array);
+        array.write_elements(&shard, &[5i32; 40]).unwrap();
+        assert_eq!(clone.read_elements::<i32>(&shard).unwrap(), [5; 40], "{name}");
+        clone.write_elements(&Selection::ranges([0..2, 0..2]), &[0i32; 4]).unwrap();
+        assert_eq!(array.read_elements::<i32>(&Selection::ranges([0..1, 0..4])).unwrap(), [0, 0, 5, 5], "{name}");
+    }
+}
+
+#[test]
+fn clones_see_shards_removed_by_a_smaller_shape() {
+    for stay in [3, 0] {
+        let mut array = sparse_shards(memory());
+        array.write_elements(&Selection::all(), &[4i32; 128]).unwrap();
+        let clone = array.clone();
+        clone.read(&Selection::all()).unwrap();
+        array.resize(&[stay, 8]).unwrap();
+        let left = clone.read_elements::<i32>(&Selection::all()).unwrap();
+        assert!(left.iter().enumerate().all(|(at, &value)| value == if (at as u64) < stay * 8 { 4 } else { 0 }), "{left:?}");
+    }
+}
+
+#[test]
+fn a_refresh_sees_what_others_wrote() {
+    let store = memory();
+    let mut array = sparse_shards(store.clone());
+    let shard = Selection::ranges([0..8, 0..8]);
+    array.read(&shard).unwrap();
+    Array::open(store.clone(), "/", &options()).unwrap().write_elements(&shard, &[3i32; 64]).unwrap();
+    array.refresh().unwrap();
+    assert_eq!(array.read_elements::<i32>(&shard).unwrap(), [3; 64]);
+    // Another array in its place has other inner chunks, of which the clone does not know.
+    let (clone, values) = (array.clone(), (0..128).collect::<Vec<i32>>());
+    let builder = ArrayBuilder::new([16, 8], DataType::Int32).chunks([4, 1]).shards([8, 8]).overwrite(true);
+    builder.create(store, "/", &options()).unwrap().write_elements(&Selection::all(), &values).unwrap();
+    array.refresh().unwrap();
+    let _ = clone.read(&Selection::all());
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+}
+
+/// Someone writes between the moment when the index of a shard is read and the one when it is kept.
+#[test]
+fn an_index_that_was_read_before_a_write_is_not_kept() {
+    type Write = fn(&mut Array, &Selection);
+    let writes: [(&str, Write); 4] = [
+        ("write", |array, shard| array.write_elements(shard, &[6i32; 64]).unwrap()),
+        ("write_encoded_chunk", |array, shard| {
+            let other = array.read_encoded_chunk(&[1, 0]).unwrap().unwrap();
+            assert_eq!(array.selection_shape(shard).unwrap(), [8, 8]);
+            array.write_encoded_chunk(&[0, 0], other).unwrap();
+        }),
+        ("append", |array, shard| {
+            array.append(0, &[0; 8 * 4]).unwrap();
+            array.write_elements(shard, &[6i32; 64]).unwrap();
+        }),
+        ("shrink", |array, _| {
+            array.write_elements(&Selection::ranges([0..8, 0..8]), &[6i32; 64]).unwrap();
+            array.resize(&[8, 8]).unwrap();
+        }),
+    ];
+    for (name, write) in writes {
+        let inner = Arc::new(MemoryStore::new());
+        let after = Then::default();
+        let array = sparse_shards(AnyStore::blocking(After { store: Arc::clone(&inner), then: Arc::clone(&after) }));
+        array.write_elements(&Selection::ranges([8..16, 0..8]), &[6i32; 64]).unwrap();
+        let shard = Selection::ranges([0..8, 0..8]);
+        let (mut writer, wanted) = (array.clone(), shard.clone());
+        *after.lock().unwrap() = Some(Box::new(move || write(&mut writer, &wanted)));
+        // What this read gives is old, new, or an error: it is under way while its shard is written.
+        let _ = array.read(&shard);
+        assert!(after.lock().unwrap().is_none());
+        assert_eq!(array.read_elements::<i32>(&shard).unwrap(), [6; 64], "{name}");
+    }
+}
+
+type Then = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+/// A store that does something once, after it read a value.
+struct After {
+    store: Arc<MemoryStore>,
+    then: Then,
+}
+
+impl std::fmt::Debug for After {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("After")
+    }
+}
+
+impl ReadableStore for After {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let found = self.store.get(key, range);
+        let then = self.then.lock().unwrap().take();
+        then.into_iter().for_each(|then| then());
+        found
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.store.size(key)
+    }
+}
+
+impl Store for After {
+    fn name(&self) -> String {
+        "after".into()
+    }
+
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        self.store.as_writable()
+    }
+}
+
 #[test]
 fn large_raw_chunks_are_read_some_rows_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
