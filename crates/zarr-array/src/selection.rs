@@ -14,7 +14,8 @@ use crate::ArrayError;
 pub enum Selection {
     /// A selection for each axis, combined as a product (NumPy's basic indexing; `oindex` with lists). Axes that are not named are taken whole.
     Axes(Vec<AxisSelection>),
-    /// Single elements: one list of positions for each axis, all of the same length (`vindex`). The result has one axis.
+    /// Single elements: one list of positions for each axis, all of the same length (`vindex`). The result has one axis. A point may be there several times,
+    /// as a position of an [`AxisSelection::List`].
     Points(Vec<Vec<i64>>),
     /// The elements where a mask of the array's shape, in C order, is true. The result has one axis, in C order.
     Mask(Vec<bool>),
@@ -38,7 +39,7 @@ pub enum AxisSelection {
         /// Not 0.
         step: i64,
     },
-    /// These positions, in this order; repetitions are allowed when reading.
+    /// These positions, in this order. One may be there several times: then it is read as often, and of what is written to it the last stays.
     List(Vec<i64>),
     /// The positions where the mask, of the axis's length, is true.
     Mask(Vec<bool>),

@@ -618,6 +618,44 @@ fn a_failing_writer_leaves_every_chunk_old_or_new() {
 }
 
 #[test]
+fn of_positions_that_are_written_several_times_the_last_one_stays() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap());
+    let options = options().with_pool(Pool::new(pool));
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    let mut random = Random(31);
+    let position = |random: &mut Random| random.below(60) as i64 - 30;
+    for builder in [ArrayBuilder::new([30, 30], DataType::Int32).chunks([4, 7]), {
+        ArrayBuilder::new([30, 30], DataType::Int32).chunks([2, 5]).shards([8, 15])
+    }] {
+        for store in [memory(), AnyStore::Async(Arc::new(BlockingToAsync::new(MemoryStore::new())))] {
+            let array = builder.create(store.clone(), "/numbers", &options).unwrap();
+            let texts = ArrayBuilder::new([30, 30], DataType::String).chunks([4, 7]).create(store, "/texts", &options).unwrap();
+            let mut model = [0i32; 900];
+            for turn in 0..20 {
+                let mut list = |count: usize| -> Vec<i64> { (0..count).map(|_| position(&mut random)).collect() };
+                let wanted = match turn {
+                    // As many positions as the chunk has, and yet not all of it.
+                    0 => Selection::axes([vec![1, 1, 0, 1].into(), (..7).into()]),
+                    turn if turn % 2 == 0 => Selection::Points(vec![list(2000), list(2000)]),
+                    _ => Selection::axes([list(50).into(), list(70).into()]),
+                };
+                let places = positions(&wanted, &[30, 30]).0;
+                let values: Vec<i32> = (0..places.len()).map(|_| random.next() as i32).collect();
+                places.iter().zip(&values).for_each(|(&at, &value)| model[at] = value);
+                array.write_elements(&wanted, &values).unwrap();
+                assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), model, "{wanted:?}");
+                let values: Vec<String> = values.iter().map(i32::to_string).collect();
+                texts.write_elements(&wanted, &values).unwrap();
+                let found = texts.read_elements::<String>(&Selection::all()).unwrap();
+                let expected = model.iter().map(|&value| if value == 0 { String::new() } else { value.to_string() });
+                assert!(found.into_iter().eq(expected), "{wanted:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn data_are_written_from_where_they_lie() {
     let mut random = Random(29);
     let data: Vec<i32> = (0..4000).map(|_| random.below(1 << 31) as i32).collect();
@@ -625,7 +663,7 @@ fn data_are_written_from_where_they_lie() {
     for (name, builder) in crate::common::layouts() {
         let [found, expected] = [(); 2].map(|()| builder.create(memory(), "/", &options()).unwrap());
         for turn in 0..20 {
-            let wanted = selection(&mut random, found.shape(), true);
+            let wanted = selection(&mut random, found.shape());
             let shape: Vec<usize> = found.selection_shape(&wanted).unwrap().iter().map(|&len| len as usize).collect();
             // Axes in any order, forwards, backwards, with gaps, and one element for all.
             let mut strides = vec![0isize; shape.len()];
@@ -1000,7 +1038,7 @@ fn chunks_in_blocks_are_decoded_some_blocks_at_a_time() {
             let wanted = match turn {
                 0 => Selection::all(),
                 1 => Selection::ranges([0..32, 0..40, 0..36]),
-                _ => selection(&mut random, &shape, false),
+                _ => selection(&mut random, &shape),
             };
             let expected: Vec<i32> = positions(&wanted, &shape).0.iter().map(|&at| values[at]).collect();
             assert!(array.read_elements::<i32>(&wanted).unwrap() == expected, "{blosc}: {wanted:?}");
@@ -1062,7 +1100,7 @@ fn large_chunks_of_files_are_decoded_in_pieces() {
         assert!(expected.contains(&requests), "{text}: {requests} requests for a chunk");
         assert!(array.read_elements::<u16>(&Selection::all()).unwrap() == values, "{text}");
         for _ in 0..60 {
-            let wanted = selection(&mut random, &shape, false);
+            let wanted = selection(&mut random, &shape);
             let expected: Vec<u16> = positions(&wanted, &shape).0.iter().map(|&at| values[at]).collect();
             assert!(array.read_elements::<u16>(&wanted).unwrap() == expected, "{text}: {wanted:?}");
         }

@@ -95,17 +95,17 @@ pub(crate) fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
     ]
 }
 
-/// A random selection of an array of `shape`, in any of the forms; lists without repetitions if `distinct`.
-pub(crate) fn selection(random: &mut Random, shape: &[u64], distinct: bool) -> Selection {
+/// A random selection of an array of `shape`, in any of the forms; lists and points may repeat themselves.
+pub(crate) fn selection(random: &mut Random, shape: &[u64]) -> Selection {
     match random.below(8) {
         0 => {
             let count = random.below(12) as usize;
             let mut points: Vec<Vec<i64>> = vec![Vec::new(); shape.len()];
-            let mut seen = std::collections::BTreeSet::new();
             for _ in 0..count {
-                let point: Vec<i64> = shape.iter().map(|&len| random.below(len) as i64).collect();
-                if seen.insert(point.clone()) || !distinct {
-                    points.iter_mut().zip(point).for_each(|(axis, at)| axis.push(at));
+                // Some twice.
+                let again = points.first().is_some_and(|axis| !axis.is_empty()) && random.below(4) == 0;
+                for (axis, &len) in points.iter_mut().zip(shape) {
+                    axis.push(if again { axis[0] } else { random.below(len) as i64 });
                 }
             }
             Selection::Points(points)
@@ -114,11 +114,11 @@ pub(crate) fn selection(random: &mut Random, shape: &[u64], distinct: bool) -> S
             let elements: u64 = shape.iter().product();
             Selection::Mask((0..elements).map(|_| random.below(5) == 0).collect())
         }
-        _ => Selection::axes(shape.iter().map(|&len| axis_selection(random, len, distinct))),
+        _ => Selection::axes(shape.iter().map(|&len| axis_selection(random, len))),
     }
 }
 
-fn axis_selection(random: &mut Random, len: u64, distinct: bool) -> AxisSelection {
+fn axis_selection(random: &mut Random, len: u64) -> AxisSelection {
     let signed = |random: &mut Random| Some(random.below(2 * len + 2) as i64 - len as i64);
     match random.below(7) {
         0 => (random.below(len) as i64).into(),
@@ -126,14 +126,7 @@ fn axis_selection(random: &mut Random, len: u64, distinct: bool) -> AxisSelectio
         2 => (..).into(),
         3 => AxisSelection::Slice { start: signed(random), stop: signed(random), step: 1 + random.below(3) as i64 },
         4 => AxisSelection::Slice { start: signed(random), stop: signed(random), step: -1 - random.below(3) as i64 },
-        5 => {
-            let mut list: Vec<i64> = (0..random.below(6)).map(|_| random.below(len) as i64).collect();
-            if distinct {
-                let mut seen = std::collections::BTreeSet::new();
-                list.retain(|position| seen.insert(*position));
-            }
-            AxisSelection::List(list)
-        }
+        5 => AxisSelection::List((0..random.below(6)).map(|_| random.below(len) as i64).collect()),
         _ => AxisSelection::Mask((0..len).map(|_| random.below(3) == 0).collect()),
     }
 }

@@ -104,7 +104,7 @@ fn reads_and_writes_agree_with_a_vector_on_every_device() {
                 let array = builder.create(memory(), "/", &toy.options(prefer)).unwrap_or_else(|error| panic!("{name}: {error}"));
                 let mut model = vec![0i32; SHAPE.iter().product::<u64>() as usize];
                 for _ in 0..4 {
-                    let written = selection(&mut random, &SHAPE, true);
+                    let written = selection(&mut random, &SHAPE);
                     let (places, _) = positions(&written, &SHAPE);
                     let values: Vec<i32> = places.iter().map(|_| random.next() as i32).collect();
                     for (&at, &value) in places.iter().zip(&values) {
@@ -112,7 +112,7 @@ fn reads_and_writes_agree_with_a_vector_on_every_device() {
                     }
                     let source = toy.upload(&bytes_of(&values), &target);
                     array.write_from_device(&written, &source, &target).unwrap_or_else(|error| panic!("{name}: {written:?}: {error}"));
-                    let wanted = selection(&mut random, &SHAPE, false);
+                    let wanted = selection(&mut random, &SHAPE);
                     let (places, shape) = positions(&wanted, &SHAPE);
                     let expected: Vec<i32> = places.iter().map(|&at| model[at]).collect();
                     let tensor = array.read_to_device(&wanted, &target).unwrap_or_else(|error| panic!("{name}: {wanted:?}: {error}"));
@@ -677,11 +677,11 @@ fn direct_reads_agree_with_reads_on_the_host_in_bounded_memory() {
             let target = DeviceTarget::new(wrapped.device()).unwrap().with_staging(staging);
             for (name, builder) in layouts() {
                 let array = builder.create(any(&DirectStore::new(toy.id())), "/", &wrapped.options(prefer)).unwrap();
-                let written = selection(&mut random, &SHAPE, true);
+                let written = selection(&mut random, &SHAPE);
                 let values: Vec<i32> = positions(&written, &SHAPE).0.iter().map(|_| random.next() as i32).collect();
                 array.write_elements(&written, &values).unwrap();
                 for _ in 0..3 {
-                    let wanted = selection(&mut random, &SHAPE, false);
+                    let wanted = selection(&mut random, &SHAPE);
                     let expected: Vec<i32> = array.read_elements(&wanted).unwrap();
                     let tensor = array.read_to_device(&wanted, &target).unwrap_or_else(|error| panic!("{name}: {wanted:?}: {error}"));
                     assert_eq!(wrapped.download(&tensor, &target), bytes_of(&expected), "{name}, {schedule:?}: {wanted:?}");

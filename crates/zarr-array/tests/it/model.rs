@@ -58,7 +58,7 @@ fn reads_and_writes_agree_with_a_vector() {
         let mut model = vec![FILL; SHAPE.iter().product::<u64>() as usize];
         check_read(name, &array, &model, &Selection::all());
         for turn in 0..60 {
-            let written = if turn == 20 { Selection::all() } else { selection(&mut random, &SHAPE, true) };
+            let written = if turn == 20 { Selection::all() } else { selection(&mut random, &SHAPE) };
             let (places, _) = positions(&written, &SHAPE);
             // Some writes restore the fill value, so that chunks vanish again.
             let values: Vec<i32> = places.iter().map(|_| if turn % 5 == 4 { FILL } else { random.next() as i32 }).collect();
@@ -67,9 +67,9 @@ fn reads_and_writes_agree_with_a_vector() {
             }
             array.write_elements(&written, &values).unwrap_or_else(|error| panic!("{name}: {written:?}: {error}"));
             for _ in 0..4 {
-                check_read(name, &array, &model, &selection(&mut random, &SHAPE, false));
+                check_read(name, &array, &model, &selection(&mut random, &SHAPE));
             }
-            check_plan(name, &array, &model, &selection(&mut random, &SHAPE, false), &mut random);
+            check_plan(name, &array, &model, &selection(&mut random, &SHAPE), &mut random);
         }
         check_read(name, &array, &model, &Selection::all());
         // The same through a new handle, and with every range asked for on its own.
@@ -92,14 +92,14 @@ fn async_agrees_with_a_vector() {
             assert!(matches!(array.store(), AnyStore::Async(_)));
             let mut model = vec![FILL; SHAPE.iter().product::<u64>() as usize];
             for _ in 0..12 {
-                let written = selection(&mut random, &SHAPE, true);
+                let written = selection(&mut random, &SHAPE);
                 let (places, _) = positions(&written, &SHAPE);
                 let values: Vec<i32> = places.iter().map(|_| random.next() as i32).collect();
                 for (&at, &value) in places.iter().zip(&values) {
                     model[at] = value;
                 }
                 array.write_elements_async(&written, &values).await.unwrap_or_else(|error| panic!("{name}: {written:?}: {error}"));
-                let wanted = selection(&mut random, &SHAPE, false);
+                let wanted = selection(&mut random, &SHAPE);
                 let (places, shape) = positions(&wanted, &SHAPE);
                 let expected: Vec<i32> = places.iter().map(|&at| model[at]).collect();
                 let found = array.read_async(&wanted).await.unwrap();
@@ -125,7 +125,7 @@ fn a_read_set_is_its_reads() {
     let mut set = ReadSet::new();
     let mut expected = Vec::new();
     for (array, model) in &arrays {
-        let wanted = selection(&mut random, &SHAPE, false);
+        let wanted = selection(&mut random, &SHAPE);
         expected.push(positions(&wanted, &SHAPE).0.iter().map(|&at| model[at]).collect::<Vec<i32>>());
         set.push(array, wanted);
     }

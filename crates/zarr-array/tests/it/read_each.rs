@@ -163,7 +163,7 @@ fn the_chunks_of_any_array_make_it_up() {
         assert!(chunks.next().is_none(), "{name}");
         assert_eq!(found, whole, "{name}");
 
-        let samples: Vec<Selection> = (0..40).map(|_| selection(&mut random, &SHAPE, false)).collect();
+        let samples: Vec<Selection> = (0..40).map(|_| selection(&mut random, &SHAPE)).collect();
         let read: Vec<ArrayData> = array.read_each(samples.clone()).collect::<Result<_, _>>().unwrap();
         let plain: Vec<ArrayData> = samples.iter().map(|sample| array.read(sample).unwrap()).collect();
         assert_eq!(read, plain, "{name}");
