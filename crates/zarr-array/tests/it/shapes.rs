@@ -23,7 +23,7 @@ fn a_write_through_an_older_handle_keeps_what_others_added() {
         let mut model: Vec<i32> = (0..SHAPE.iter().product::<u64>() as i32).map(|value| value + 1).collect();
         let (old, new) = outgrown(store, &builder, &model, &options);
         for turn in 0..24 {
-            let wanted = if turn < 4 { Selection::all() } else { selection(&mut random, &SMALL, true) };
+            let wanted = if turn < 4 { Selection::all() } else { selection(&mut random, &SMALL) };
             let (places, shape) = positions(&wanted, &SMALL);
             let values: Vec<i32> = places.iter().map(|_| random.next() as i32).collect();
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
