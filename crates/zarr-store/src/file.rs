@@ -1,9 +1,37 @@
-//! Positioned reads of files.
+//! Positioned reads of files, and files that are being written.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use zarr_store_api::{StoreError, StoreErrorKind};
+
+/// What the names of temporary files begin with. They are short whatever the key is, so that a
+/// key may use the whole length that the file system allows.
+pub(crate) const TEMPORARY: &str = ".zarr-partial.";
+
+/// Creates a file to write to, with a name that nothing has. What a writer that was killed left is in nobody's way, also not in that of a process of the same number.
+pub(crate) fn create_temporary(dir: &Path) -> io::Result<(PathBuf, File)> {
+    loop {
+        let path = dir.join(temporary_name());
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A name no other writer uses: not in this process, nor in another one, nor on another machine
+/// that shares the directory (and should two meet after all, creating the file fails).
+pub(crate) fn temporary_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+    format!("{TEMPORARY}{:x}.{next:x}.{now:x}", std::process::id())
+}
 
 /// Reads up to `dst.len()` bytes at `offset`; fewer only where the file ends.
 pub(crate) fn read_at(file: &File, offset: u64, dst: &mut [u8]) -> io::Result<usize> {

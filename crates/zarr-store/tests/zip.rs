@@ -194,6 +194,23 @@ fn the_old_archive_stays_until_the_new_one_is_closed() {
     assert_eq!(read_all(&ZipStore::open(&path).unwrap()).len(), 2);
 }
 
+/// As in containers, where every process has the same number.
+#[test]
+fn what_a_killed_writer_left_does_not_hinder_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..100 {
+        let left = format!(".zarr-partial.{:x}.{number:x}.zip", std::process::id());
+        std::fs::write(dir.path().join(left), "half an archive").unwrap();
+    }
+    let path = dir.path().join("x.zip");
+    for value in ["first", "second"] {
+        let archive = if path.exists() { ZipStore::append(&path, ZipWriteOptions::default()) } else { ZipStore::create(&path) };
+        archive.and_then(|archive| archive.set(&key(value), value.into()).and_then(|()| archive.close())).unwrap();
+    }
+    assert_eq!(ZipStore::open(&path).unwrap().list(&StorePrefix::root()).unwrap(), [key("first"), key("second")]);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 101);
+}
+
 #[test]
 fn many_entries_need_zip64() {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use zarr_store_api::{Listing, StoreError, StoreKey, StorePrefix};
 
-use super::{means_absent, names};
+use super::means_absent;
+use crate::file::TEMPORARY;
 
 /// What a directory holds: names of files and of directories, as far as they can be keys.
 #[derive(Default)]
@@ -37,7 +38,7 @@ pub(super) fn read(dir: &Path) -> Result<Entries, StoreError> {
         };
         // Names that are not UTF-8 cannot be keys.
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.starts_with(names::TEMPORARY) {
+        if name.starts_with(TEMPORARY) {
             continue;
         }
         let Ok(mut kind) = entry.file_type() else { continue };

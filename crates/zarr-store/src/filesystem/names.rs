@@ -4,9 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// What the names of temporary files begin with. They are short whatever the key is, so that a
-/// key may use the whole length that the file system allows.
-pub(super) const TEMPORARY: &str = ".zarr-partial.";
+use crate::file::TEMPORARY;
 
 /// Says what is wrong with a key or prefix, if a file cannot have that name.
 pub(super) fn check(path: &str) -> Result<(), String> {

@@ -3,12 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use zarr_store_api::{StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue};
 
 use super::{Durability, FilesystemStore, means_absent, names};
+use crate::file::{TEMPORARY, create_temporary, temporary_name};
 
 /// How often a write starts again because someone removed its directory meanwhile.
 const ATTEMPTS: usize = 200;
@@ -22,14 +22,8 @@ pub(super) struct Temporary {
 
 impl Temporary {
     fn create(dir: &Path) -> io::Result<Self> {
-        loop {
-            let path = dir.join(temporary_name());
-            match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok(Self { path, file, keep: false }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let (path, file) = create_temporary(dir)?;
+        Ok(Self { path, file, keep: false })
     }
 
     fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
@@ -79,15 +73,6 @@ impl Drop for Temporary {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-/// A name no other writer uses: not in this process, nor in another one, nor on another machine
-/// that shares the directory (and should two meet after all, creating the file fails).
-fn temporary_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-    format!("{}{:x}.{next:x}.{now:x}", names::TEMPORARY, std::process::id())
 }
 
 /// What a step of a write came to.
@@ -278,7 +263,7 @@ impl FilesystemStore {
             let Ok(entries) = fs::read_dir(&dir) else { continue };
             for entry in entries.flatten() {
                 let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
-                if !entry.file_name().to_string_lossy().starts_with(names::TEMPORARY) {
+                if !entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
                     if kind.is_dir() {
                         todo.push(path);
                     }

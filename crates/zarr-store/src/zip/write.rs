@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flate2::{Compression, write::DeflateEncoder};
@@ -14,6 +13,7 @@ use super::ZipWriteOptions;
 use super::directory::{
     CENTRAL_HEADER, DEFLATED, END_RECORD, Entry, LOCAL_HEADER, STORED, UTF8, ZIP64_END_LOCATOR, ZIP64_END_RECORD, ZIP64_EXTRA,
 };
+use crate::file::create_temporary;
 
 /// Version of the specification needed to extract: 2.0, or 4.5 for zip64.
 const VERSION: u16 = 20;
@@ -39,13 +39,10 @@ pub(super) struct Writer {
 impl Writer {
     /// The writer of an archive, and a handle to read it by.
     pub(super) fn create(target: &Path, options: ZipWriteOptions) -> Result<(Self, File), StoreError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".zarr-partial.{:x}.{next:x}.zip", std::process::id());
         let target = std::path::absolute(target).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
-        let temporary = target.with_file_name(name);
-        let failed = |error: io::Error| StoreError::from_io(error, format!("cannot create {}", temporary.display()));
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(&temporary).map_err(failed)?;
+        let dir = target.parent().unwrap_or(&target);
+        let failed = |error: io::Error| StoreError::from_io(error, format!("cannot create a file in {}", dir.display()));
+        let (temporary, file) = create_temporary(dir).map_err(failed)?;
         let reader = File::open(&temporary).map_err(failed)?;
         Ok((Self { target, temporary, file: Some(file), end: 0, options }, reader))
     }
