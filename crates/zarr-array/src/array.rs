@@ -25,11 +25,12 @@ use crate::{ArrayError, Options, Selection, Tensor};
 
 /// A Zarr array, of either version. Cheap to clone; clones share the store.
 ///
-/// Methods come in two forms: blocking, and async with `_async` behind the name. Both take the store's native path. In the async form, data and
+/// Methods that read, write and change come in two forms: blocking, and async with `_async` behind the name; what reads ahead or is enqueued is blocking alone. Both take the store's native path. In the async form, data and
 /// results are owned, decoding and encoding run on the pool, and dropping the future is safe: every chunk is old or new.
 ///
-/// The blocking form waits for an async store on the calling thread. That may be any thread (inside of the runtime that the store needs,
-/// as by `Handle::enter`) but those that run async tasks. A thread of the array's own pool decodes while it waits.
+/// The blocking form waits for an async store on the calling thread. That may be any thread where the store brings its own runtime, as stores opened by URL do.
+/// A bare `ObjectStoreAdapter` wants `OnRuntime` around it, or a thread inside of the client's runtime (as by `Handle::enter`) that is none of its workers, where the call
+/// may never end. A thread of the array's own pool decodes while it waits.
 #[derive(Debug, Clone)]
 pub struct Array {
     pub(crate) storage: Storage,

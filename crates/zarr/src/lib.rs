@@ -27,6 +27,28 @@
 //! | a codec of your own | [`codec_api`] |
 //! | a device of your own | [`buffer_api`] |
 //! | an NVIDIA GPU | `cuda`, with the feature of that name |
+//!
+//! # Coming from the crate `zarrs`
+//!
+//! | `zarrs` | here |
+//! |---|---|
+//! | `Array::open(store, path)`, `Array<TStorage>` | [`open_array`] of a path or URL; [`Array::open`] of a store in [`store`]. One [`Array`] for all stores |
+//! | `ArrayBuilder::build`, `store_metadata` | [`ArrayBuilder::create`], which stores metadata, as do [`Array::set_attributes`] and [`Array::resize`] |
+//! | `ArraySubset::new_with_ranges` | [`Selection::ranges`]; steps, lists and masks by [`Selection::axes`] and [`Selection::parse`] |
+//! | `retrieve_array_subset` | [`Array::read_elements`], [`Array::read_ndarray`]; as bytes [`Array::read`] |
+//! | `retrieve_array_subset_into` | [`Array::read_into`] |
+//! | `retrieve_chunk`, `retrieve_chunks` | the same calls with [`Selection::Blocks`], without what chunks at the edge have outside of the array; one after the other, read ahead: [`Array::read_each`] of [`Array::chunk_selections`] |
+//! | `retrieve_subchunk_opt` | the same calls: of a shard, what is asked for is the inner chunks that a selection touches |
+//! | `ArrayShardedReadableExtCache` | [`Options::with_index_cache`] |
+//! | `ChunkCache` | there is none |
+//! | `retrieve_encoded_chunk` | [`Array::read_encoded_chunk`] |
+//! | `partial_decoder` | [`Array::plan`], for I/O of one's own |
+//! | `store_array_subset`, `store_chunk` | [`Array::write_elements`], [`Array::write`]: chunks that a selection covers in part are read first |
+//! | `erase_chunk` | [`Array::erase_chunk`] |
+//! | `CodecOptions`, `global_config_mut` | [`Options`], of each array: [`with_pool`](Options::with_pool), [`with_write_empty_chunks`](Options::with_write_empty_chunks), ..; nothing is global, and checksums are always checked |
+//! | `async_retrieve_array_subset`, .. | [`Array::read_elements_async`], .. |
+//! | `Group::children`, `traverse` | [`Group::children`], [`Group::walk`] |
+//! | a codec plugin | [`Registry::with`] |
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "cuda")]
@@ -104,8 +126,8 @@ fn may_be_archive(url: &str) -> bool {
     url.contains("://") || !std::path::Path::new(url).is_dir()
 }
 
-/// The examples of the README, compiled.
-#[cfg(doctest)]
+/// The examples of the README, compiled with the feature that one of them needs.
+#[cfg(all(doctest, feature = "cuda"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 

@@ -77,6 +77,13 @@ impl DeviceTarget {
         self
     }
 
+    /// Sets the device memory for encoded bytes and for the codecs' own use in one batch.
+    #[must_use]
+    pub fn with_scratch(mut self, scratch: u64) -> Self {
+        self.scratch = scratch;
+        self
+    }
+
     /// Lets somebody watch the stages of reads.
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {

@@ -67,8 +67,11 @@ impl OpenOptions {
 ///
 /// Object stores take credentials from the environment or the settings. Where there are none,
 /// requests are not signed, as suits public buckets; set `skip_signature` to `false` to have
-/// credentials fetched from the metadata service of the machine. (The files of the AWS command
-/// line tool are not read.) The region of a bucket, if not the default, must be named.
+/// credentials fetched from the metadata service of the machine, as for the role of an EC2 instance
+/// (those of ECS and EKS are in the environment). `~/.aws/config` and `~/.aws/credentials` are not
+/// read. The region of a bucket, if not `us-east-1`, must be named.
+///
+/// A zip archive behind a URL is opened by reading its directory: this call does that, and blocks. All other stores do no network I/O here.
 ///
 /// Their clients are async, and run on a tokio runtime that they share (`OnRuntime`): callers need none, whether they wait or block.
 ///
