@@ -406,7 +406,7 @@ impl Array {
                 }
                 let before = array.shape().to_vec();
                 let (added, grown) = grown(&before, &data.shape(), axis)?;
-                array.resize(&grown)?;
+                array.make_room(&grown)?;
                 Ok((before, added, grown))
             })?;
             let written = self.write_data(&self.array(), &added, data);

@@ -15,7 +15,7 @@ use crate::gate::Gate;
 use crate::node::{self, StoredMetadata, Version};
 use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking, read_until};
-use crate::resize::product;
+use crate::resize::{Search, clear_outside, product};
 use crate::selection::Resolved;
 use crate::shard_index::{IndexCache, Writing};
 use crate::storage::{Storage, block_on};
@@ -737,7 +737,9 @@ impl Array {
     /// Changes the shape, in the store and here. Chunks that no longer hold any element are removed, and the elements of others that fall outside
     /// are set to the fill value: an array that grows again finds no stale elements. It begins with a [`refresh`](Array::refresh).
     ///
-    /// The order is such that a reader never sees stale elements inside the shape: when shrinking, first the metadata, then the chunks.
+    /// The order is such that a reader never sees stale elements inside the shape: when shrinking, first the metadata, then the chunks; when growing, first what a shrink
+    /// that was cut off may have left where the array grows, then the metadata. That is not looked for where the store cannot be listed and the array grows by many chunks. A
+    /// shrink that failed is completed by another one to the same shape, if the store can be listed.
     ///
     /// # Errors
     /// When the array is no longer there, the new shape does not fit the chunk grid, or the store fails.
@@ -751,11 +753,31 @@ impl Array {
     /// As [`Array::resize`].
     pub async fn resize_async(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
         self.refresh_async().await?;
-        self.set_shape(shape).await
+        self.set_shape(shape, true).await
     }
 
-    /// Changes the shape of an array that is as it is stored.
-    async fn set_shape(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+    /// As [`Array::resize`] to a shape that is nowhere smaller, for whoever writes all elements that are new, before or after: what is stored of them stays.
+    ///
+    /// # Errors
+    /// As [`Array::resize`]; [`ArrayError::Parameter`] when the shape is smaller along an axis.
+    pub fn make_room(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+        block_on(self.make_room_async(shape))
+    }
+
+    /// As [`Array::make_room`].
+    ///
+    /// # Errors
+    /// As [`Array::make_room`].
+    pub async fn make_room_async(&mut self, shape: &[u64]) -> Result<(), ArrayError> {
+        self.refresh_async().await?;
+        if shape.iter().zip(self.shape()).any(|(new, old)| new < old) {
+            return Err(ArrayError::parameter(format!("the shape {shape:?} is smaller than {:?}", self.shape())));
+        }
+        self.set_shape(shape, false).await
+    }
+
+    /// Changes the shape of an array that is as it is stored; `clear`: what is stored where it grows is set to the fill value.
+    async fn set_shape(&mut self, shape: &[u64], clear: bool) -> Result<(), ArrayError> {
         let old_shape = self.shape().to_vec();
         if shape.len() != old_shape.len() {
             return Err(ArrayError::parameter(format!("a shape of {} axes for an array of {}", shape.len(), old_shape.len())));
@@ -766,12 +788,32 @@ impl Array {
             StoredMetadata::ArrayV3(array) => array.shape = shape.to_vec(),
             StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {}
         }
-        let old = self.clone();
         let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?.sharing_indexes_of(self);
+        let _writing = resized.writing_all();
+        let (old_grid, grid) = (self.chunk_grid_shape(), resized.chunk_grid_shape());
+        // What stays along the axes that change in one way.
+        let kept = |changes: fn(&u64, &u64) -> bool, kept: &[u64]| -> Option<Vec<u64>> {
+            let changed: Vec<bool> = old_shape.iter().zip(shape).map(|(old, new)| changes(old, new)).collect();
+            let kept = kept.iter().zip(&changed).map(|(&len, &changed)| if changed { len } else { u64::MAX });
+            changed.contains(&true).then(|| kept.collect())
+        };
+        if let Some(kept) = kept(u64::lt, &old_shape).filter(|_| clear) {
+            clear_outside(&resized, kept, grid.clone(), Search::Cheaply).await?;
+        }
         node::store(&resized.storage, &resized.path, &resized.stored).await?;
         *self = resized;
-        let _writing = self.writing_all();
-        crate::resize::forget_outside(&old, self, &old_shape).await
+        match kept(u64::gt, shape) {
+            Some(kept) => clear_outside(self, kept, old_grid, Search::Grid).await,
+            None if clear && old_shape == shape => clear_outside(self, old_shape, grid, Search::Listing).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The same array as if it had another shape.
+    pub(crate) fn with_shape(&self, shape: Vec<u64>) -> Self {
+        let mut array = self.clone();
+        Arc::make_mut(&mut array.metadata).shape = shape;
+        array
     }
 
     /// Makes the array, as it is after a [`refresh`](Array::refresh), longer along `axis` and writes `data` there: the bytes of elements in C order, whose shape is the
@@ -811,7 +853,7 @@ impl Array {
         }
         let before = self.shape().to_vec();
         let (grown, added) = self.grown(axis, len)?;
-        self.set_shape(&grown).await?;
+        self.set_shape(&grown, false).await?;
         Ok((before, added))
     }
 
@@ -819,7 +861,7 @@ impl Array {
     async fn take_back(&mut self, before: &[u64]) {
         let grown = self.shape().to_vec();
         if self.refresh_async().await.is_ok() && self.shape() == grown {
-            let _ = self.set_shape(before).await;
+            let _ = self.set_shape(before, true).await;
         }
     }
 

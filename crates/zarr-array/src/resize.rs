@@ -1,106 +1,136 @@
-//! Removing what falls outside of a smaller shape.
+//! Clearing what is stored outside of a shape: by a shape that gets smaller, or by a shrink that was cut off.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use zarr_buffer_api::unwritten;
+use futures::{StreamExt, TryStreamExt, stream};
 use zarr_codec_api::VariableData;
+use zarr_meta::ChunkGrid;
 
+use crate::data::Elements;
+use crate::gate::Gate;
 use crate::node;
-use crate::write::fill_all;
+use crate::write::{fill_all, is_all};
 use crate::{Array, ArrayError, Selection};
 
-/// Removes chunks of `old` that hold no element of `new`, and sets what `new` keeps of the chunks at its edge, outside its shape, to the fill value.
-pub(crate) async fn forget_outside(old: &Array, new: &Array, old_shape: &[u64]) -> Result<(), ArrayError> {
-    let shrinks: Vec<usize> = (0..old_shape.len()).filter(|&axis| new.shape().get(axis) < old_shape.get(axis)).collect();
-    if shrinks.is_empty() {
+/// Where to look for chunks outside of a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// Wherever they can be found: in the listing, where there is one, unless there are few places to look at.
+    Grid,
+    /// As `Grid`, but nowhere if there is no listing, and more than a few places.
+    Cheaply,
+    /// In the listing, or nowhere.
+    Listing,
+}
+
+/// The most chunks that are looked at without asking first which are there.
+const FEW: u64 = 4096;
+
+/// Sets what is stored of an array outside of the shape `kept` to the fill value, in the chunks of `grid`; those without an element inside are removed. An axis of
+/// which `kept` has `u64::MAX` elements is left as it is.
+pub(crate) async fn clear_outside(array: &Array, kept: Vec<u64>, grid: Vec<u64>, search: Search) -> Result<(), ArrayError> {
+    let of_array = array.chunk_grid();
+    let first: Vec<u64> = kept.iter().enumerate().map(|(axis, &end)| first_outside(of_array, axis, end)).collect();
+    let inside: Vec<u64> = first.iter().zip(&grid).map(|(&first, &count)| first.min(count)).collect();
+    let few = count(&grid).saturating_sub(count(&inside)) <= FEW.min(count(&inside)) && count(&grid) < u64::MAX;
+    let is_listable = array.store().is_listable();
+    let chunks: Box<dyn Iterator<Item = Vec<u64>> + Send> = if is_listable && (!few || search == Search::Listing) {
+        let prefix = node::prefix(array.path())?;
+        let encoding = &array.metadata().chunk_key_encoding;
+        let keys = array.storage.list(&prefix).await?;
+        let stored = keys.iter().filter_map(|key| encoding.decode(prefix.strip(key)?, kept.len()));
+        let outside = stored.filter(|chunk| chunk.iter().zip(&first).any(|(index, first)| index >= first));
+        Box::new(outside.collect::<Vec<_>>().into_iter())
+    } else if search == Search::Grid || (few && search == Search::Cheaply) {
+        Box::new(outside(inside, grid.clone()))
+    } else {
         return Ok(());
-    }
-    let (old_grid, new_grid) = (old.chunk_grid_shape(), new.chunk_grid_shape());
-    let storage = &old.storage;
-    // What is there is asked of the store: a sparse array has far fewer chunks than its grid. Stores that cannot list are asked chunk by chunk.
-    let prefix = node::prefix(old.path())?;
-    let listed = if storage.0.is_listable() { Some(storage.list(&prefix).await?) } else { None };
-    let outside = |chunk: &[u64]| chunk.iter().zip(&new_grid).any(|(index, count)| index >= count);
-    match listed {
-        Some(keys) => {
-            for key in keys {
-                let encoding = &old.metadata().chunk_key_encoding;
-                let chunk = prefix.strip(&key).and_then(|key| encoding.decode(key, old_shape.len()));
-                if let Some(chunk) = chunk
-                    && outside(&chunk)
-                {
-                    storage.erase(&key).await?;
-                }
+    };
+
+    // With all elements of the chunks that `kept` cuts.
+    let shape = grid.iter().enumerate().map(|(axis, &count)| count.checked_sub(1).map_or(0, |last| chunk_end(of_array, axis, last)));
+    let wide = array.alone().with_shape(shape.collect());
+    let (gate, kept, grid) = (Gate::new(array.options()), Arc::new(kept), Arc::new(grid));
+    let cleared = stream::iter(chunks).map(|chunk| {
+        let (wide, gate, kept, grid) = (wide.clone(), Arc::clone(&gate), Arc::clone(&kept), Arc::clone(&grid));
+        async move {
+            if chunk.iter().zip(&*kept).enumerate().any(|(axis, (&index, &end))| wide.chunk_grid().chunk_origin(axis, index) >= end) {
+                let _pass = gate.enter(1, Some(0)).await;
+                return wide.erase_chunk_async(&chunk).await;
             }
-        }
-        None => {
-            for chunk in product(old_grid) {
-                if outside(&chunk) {
-                    storage.erase(&old.chunk_key(&chunk)?).await?;
-                }
+            if chunk.iter().zip(&*grid).any(|(index, count)| index >= count) {
+                return Ok(());
             }
+            let _pass = gate.enter(1, wide.chunks.byte_len_at(&chunk)).await;
+            blank(&wide, &kept, &chunk).await
         }
-    }
-    let mut done = BTreeSet::new();
-    for axis in shrinks {
-        let (Some(&end), Some(&count)) = (new.shape().get(axis), new_grid.get(axis)) else { continue };
-        let Some(last) = count.checked_sub(1) else { continue };
-        let grid = old.chunk_grid();
-        if grid.chunk_origin(axis, last).saturating_add(grid.chunk_len(axis, last)) <= end {
+    });
+    cleared.buffer_unordered(gate.requests()).try_collect().await
+}
+
+/// Sets the elements of one chunk outside of `kept` to the fill value, one slab along each axis.
+async fn blank(array: &Array, kept: &[u64], chunk: &[u64]) -> Result<(), ArrayError> {
+    let grid = array.chunk_grid();
+    let mut left: Vec<(u64, u64)> =
+        chunk.iter().enumerate().map(|(axis, &index)| (grid.chunk_origin(axis, index), chunk_end(grid, axis, index))).collect();
+    for (axis, &end) in kept.iter().enumerate() {
+        let mut slab = left.clone();
+        let (Some(of_slab), Some(of_left)) = (slab.get_mut(axis), left.get_mut(axis)) else { continue };
+        if end >= of_left.1 {
             continue;
         }
-        let mut counts = new_grid.clone();
-        if let Some(count) = counts.get_mut(axis) {
-            *count = 1;
-        }
-        for mut chunk in product(counts) {
-            if let Some(index) = chunk.get_mut(axis) {
-                *index = last;
+        (of_slab.0, of_left.1) = (end, end);
+        let slab = Selection::ranges(slab.into_iter().map(|(start, end)| start..end));
+        let fill = array.chunks.fill_bytes();
+        match array.read_async(&slab).await?.elements {
+            Elements::Fixed(bytes) if is_all(&bytes, fill) => {}
+            Elements::Fixed(mut bytes) => {
+                fill_all(&mut bytes, fill);
+                array.write_async(&slab, bytes).await?;
             }
-            if done.insert(chunk.clone()) && storage.size(&old.chunk_key(&chunk)?).await?.is_some() {
-                blank(old, new, &chunk).await?;
+            Elements::Variable(elements) if elements.iter().all(|element| element == fill) => {}
+            Elements::Variable(elements) => {
+                let fill: VariableData = std::iter::repeat_n(fill, elements.len()).collect();
+                array.write_variable_async(&slab, fill).await?;
             }
         }
     }
     Ok(())
 }
 
-/// Sets the elements of one chunk inside the old and outside the new shape to the fill value, one slab along each axis.
-async fn blank(old: &Array, new: &Array, chunk: &[u64]) -> Result<(), ArrayError> {
-    let grid = old.chunk_grid();
-    let ranges: Vec<(u64, u64)> = chunk
-        .iter()
-        .enumerate()
-        .map(|(axis, &index)| {
-            let start = grid.chunk_origin(axis, index);
-            let end = start.saturating_add(grid.chunk_len(axis, index)).min(old.shape().get(axis).copied().unwrap_or(0));
-            (start, end)
-        })
-        .collect();
-    for axis in 0..chunk.len() {
-        let kept = new.shape().get(axis).copied().unwrap_or(0);
-        let Some(&(start, end)) = ranges.get(axis) else { continue };
-        if kept >= end {
-            continue;
-        }
-        let slab = ranges.iter().enumerate().map(|(other, &(from, to))| if other == axis { start.max(kept)..end } else { from..to });
-        let selection = Selection::ranges(slab);
-        let elements: u64 = old.selection_shape(&selection)?.iter().product();
-        let elements = usize::try_from(elements).map_err(|_| ArrayError::parameter("a chunk does not fit the address space"))?;
-        match old.item_size() {
-            Some(size) => {
-                let len = elements.checked_mul(size).ok_or_else(|| ArrayError::parameter("a chunk does not fit the address space"))?;
-                let mut bytes = unwritten(len)?;
-                fill_all(&mut bytes, old.chunks.fill_bytes());
-                old.write_async(&selection, bytes).await?;
-            }
-            None => {
-                let fill: VariableData = std::iter::repeat_n(old.chunks.fill_bytes(), elements).collect();
-                old.write_variable_async(&selection, fill).await?;
-            }
-        }
+/// The first chunk along an axis with an element at or behind `end`.
+fn first_outside(grid: &ChunkGrid, axis: usize, end: u64) -> u64 {
+    if end == u64::MAX {
+        return end;
     }
-    Ok(())
+    grid.locate(axis, end).map_or(u64::MAX, |(chunk, _)| chunk)
+}
+
+fn chunk_end(grid: &ChunkGrid, axis: usize, chunk: u64) -> u64 {
+    grid.chunk_origin(axis, chunk).saturating_add(grid.chunk_len(axis, chunk))
+}
+
+fn count(grid: &[u64]) -> u64 {
+    grid.iter().fold(1, |product, &count| product.saturating_mul(count))
+}
+
+/// The coordinates of a grid that do not lie in its first chunks along each axis, the `inside`.
+fn outside(inside: Vec<u64>, grid: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + Send {
+    (0..grid.len()).flat_map(move |axis| {
+        // Inside along the axes before, outside along this one, anything along those behind.
+        let start = inside.get(axis).copied().unwrap_or(0);
+        let counts = grid.iter().zip(&inside).enumerate().map(|(other, (&count, &inside))| match other.cmp(&axis) {
+            std::cmp::Ordering::Less => inside,
+            std::cmp::Ordering::Equal => count - inside,
+            std::cmp::Ordering::Greater => count,
+        });
+        product(counts.collect()).map(move |mut chunk| {
+            if let Some(index) = chunk.get_mut(axis) {
+                *index += start;
+            }
+            chunk
+        })
+    })
 }
 
 /// All coordinates of a grid in C order.
@@ -114,4 +144,20 @@ pub(crate) fn product(counts: Vec<u64>) -> impl Iterator<Item = Vec<u64>> + use<
         }
         coordinates
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_is_all_but_the_inside() {
+        for (inside, grid) in [([2, 1, 3], [4, 3, 3]), ([0, 1, 1], [2, 2, 1]), ([2, 2, 2], [2, 2, 2]), ([0, 0, 0], [1, 2, 1])] {
+            let mut expected: Vec<_> = product(grid.to_vec()).collect();
+            expected.retain(|chunk| chunk.iter().zip(&inside).any(|(index, inside)| index >= inside));
+            let mut found: Vec<_> = outside(inside.to_vec(), grid.to_vec()).collect();
+            found.sort();
+            assert_eq!(found, expected);
+        }
+    }
 }

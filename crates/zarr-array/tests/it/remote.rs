@@ -9,8 +9,8 @@ use zarr_conformance::toy::{OpaqueDevice, ToyOptions};
 use zarr_meta::DataType;
 use zarr_store::{MemoryStore, OnRuntime};
 use zarr_store_api::{
-    AnyStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, ReadableStore, StoreError, StoreKey, StorePrefix,
-    WritableStore, async_trait,
+    AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, ListableStore, Listing,
+    ReadableStore, StoreError, StoreKey, StorePrefix, WritableStore, async_trait,
 };
 
 use crate::common::options;
@@ -81,7 +81,8 @@ impl AsyncWritableStore for Far {
     }
 
     async fn erase(&self, key: &StoreKey) -> Result<(), StoreError> {
-        WritableStore::erase(&self.store, key)
+        WritableStore::erase(&self.store, key)?;
+        self.answer(Ok(()), 0).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StoreError> {
@@ -89,8 +90,23 @@ impl AsyncWritableStore for Far {
     }
 }
 
+#[async_trait]
+impl AsyncListableStore for Far {
+    async fn list(&self, prefix: &StorePrefix) -> Result<Vec<StoreKey>, StoreError> {
+        ListableStore::list(&self.store, prefix)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<Listing, StoreError> {
+        ListableStore::list_dir(&self.store, prefix)
+    }
+}
+
 impl AsyncStore for Far {
     fn as_writable(&self) -> Option<&dyn AsyncWritableStore> {
+        Some(self)
+    }
+
+    fn as_listable(&self) -> Option<&dyn AsyncListableStore> {
         Some(self)
     }
 
@@ -141,6 +157,19 @@ fn no_more_requests_than_asked() {
     assert_eq!(take(&[&counts]), [4], "to a device");
     set.read_to_device(&target).unwrap();
     assert_eq!(take(&[&counts]), [4], "a read set to a device");
+}
+
+#[test]
+fn a_shrink_clears_several_chunks_at_a_time() {
+    let options = options().with_concurrency(4);
+    let (mut array, counts) = far(&raw(ArrayBuilder::new([16, 16], DataType::UInt32).chunks([2, 2])), 256, &options);
+    take(&[&counts]);
+    array.resize(&[16, 9]).unwrap();
+    assert_eq!(take(&[&counts]), [4], "erased and blanked");
+    array.resize(&[16, 15]).unwrap();
+    assert_eq!(take(&[&counts]), [4], "looked at where it grows");
+    let row: Vec<u32> = array.read_elements(&Selection::parse("1, :", 2).unwrap()).unwrap();
+    assert_eq!(row, [16, 17, 18, 19, 20, 21, 22, 23, 24, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]
