@@ -534,6 +534,13 @@ fn in_groups(fetch: Fetch) -> Vec<Fetch> {
     groups
 }
 
+/// How many requests the stores that read large values in pieces make of one of so many bytes, at a time.
+fn requests_of(bytes: usize) -> usize {
+    const PIECE: usize = 4 << 20;
+    const AT_ONCE: usize = 8;
+    if bytes > 2 * PIECE { (bytes / PIECE).min(AT_ONCE) } else { 1 }
+}
+
 /// Asks an async store, when the gate lets it; the pass is for as long as somebody keeps the bytes.
 pub(crate) async fn fetch_gated(
     plan: &Plan,
@@ -549,7 +556,8 @@ pub(crate) async fn fetch_gated(
         }
         (known, _) => known,
     };
-    let mut pass = gate.enter(fetch.ranges.len(), expected).await;
+    let requests = fetch.ranges.len().max(requests_of(expected.unwrap_or(0)));
+    let mut pass = gate.enter(requests, expected).await;
     let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
     pass.answered(bytes.iter().flatten().map(Bytes::len).sum());
     Ok((bytes, pass))

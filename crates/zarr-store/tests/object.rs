@@ -17,12 +17,15 @@ use zarr_conformance::store::StoreUnderTest;
 use zarr_store::{AsyncToBlocking, ObjectStoreAdapter};
 use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, StoreKey, WritableStore};
 
-/// A store in memory that counts reads and may refuse suffix ranges, as Azure does.
+/// A store in memory that counts reads, may refuse suffix ranges, as Azure does, may lack entity tags, and may be written to while it is read.
 #[derive(Debug, Default)]
 struct Counting {
     inner: InMemory,
     reads: AtomicU64,
     no_suffixes: bool,
+    no_tags: bool,
+    /// So many times, what was read last is replaced by as many bytes, each one larger.
+    replaced: AtomicU64,
 }
 
 impl fmt::Display for Counting {
@@ -46,7 +49,16 @@ impl ObjectStore for Counting {
         if self.no_suffixes && matches!(options.range, Some(GetRange::Suffix(_))) {
             return Err(object_store::Error::NotSupported { source: "no suffixes here".into() });
         }
-        self.inner.get_opts(path, options).await
+        let mut result = self.inner.get_opts(path, options).await?;
+        if self.no_tags {
+            result.meta.e_tag = None;
+        }
+        if self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            let old = self.inner.get_opts(path, GetOptions::default()).await?.bytes().await?;
+            let new: Vec<u8> = old.iter().map(|byte| byte + 1).collect();
+            self.inner.put_opts(path, new.into(), PutOptions::default()).await?;
+        }
+        Ok(result)
     }
 
     fn delete_stream(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
@@ -138,4 +150,52 @@ fn large_values_go_up_in_parts() {
         let name = format!("object_store, in parts of {}", part * 100);
         assert_conforms(inside_a_runtime(StoreUnderTest::writable(name, make)));
     }
+}
+
+#[test]
+fn large_values_come_in_pieces() {
+    for piece in [1, 7, 999, 1000] {
+        let make = move || ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").with_read_pieces(10, piece).into();
+        assert_conforms(inside_a_runtime(StoreUnderTest::writable(format!("object_store, in pieces of {piece}"), make)));
+    }
+}
+
+fn counted(inner: Counting, value: &[u8]) -> (Arc<Counting>, AsyncToBlocking<ObjectStoreAdapter>) {
+    let inner = Arc::new(inner);
+    let store = ObjectStoreAdapter::new(Arc::clone(&inner) as Arc<dyn ObjectStore>, "memory://").with_read_pieces(100, 40);
+    let store = AsyncToBlocking::new(store).unwrap();
+    store.set(&key("a"), value.to_vec().into()).unwrap();
+    (inner, store)
+}
+
+#[test]
+fn pieces_are_of_one_value() {
+    let value: Vec<u8> = (0..130).collect();
+    let requests = |inner: &Counting| inner.reads.swap(0, Ordering::Relaxed);
+    let (inner, store) = counted(Counting::default(), &value);
+    let mut into = [0; 200];
+    for _ in 0..2 {
+        assert_eq!(store.get(&key("a"), ByteRange::All).unwrap().unwrap(), value);
+        assert_eq!(requests(&inner), 4);
+        assert_eq!(store.get(&key("a"), (20..129).into()).unwrap().unwrap(), value[20..129]);
+        assert_eq!(requests(&inner), 3);
+        assert_eq!(store.get(&key("a"), (20..120).into()).unwrap().unwrap(), value[20..120]);
+        assert_eq!(requests(&inner), 1);
+        assert_eq!(store.get_into(&key("a"), ByteRange::All, &mut into).unwrap(), Some(130));
+        assert_eq!((&into[..130], requests(&inner)), (&value[..], 4));
+    }
+    assert_eq!(store.get_into(&key("a"), ByteRange::All, &mut into[..99]).unwrap_err().kind(), StoreErrorKind::Parameter);
+
+    let (inner, store) = counted(Counting { no_tags: true, ..Counting::default() }, &value);
+    assert_eq!(store.get(&key("a"), ByteRange::All).unwrap().unwrap(), value);
+    assert_eq!(requests(&inner), 1);
+
+    let (inner, store) = counted(Counting { replaced: 2.into(), ..Counting::default() }, &value);
+    let replaced: Vec<u8> = (2..132).collect();
+    assert_eq!(store.get(&key("a"), ByteRange::All).unwrap().unwrap(), replaced);
+    inner.replaced.store(1, Ordering::Relaxed);
+    assert_eq!(store.get_into(&key("a"), ByteRange::All, &mut into).unwrap(), Some(130));
+    assert!(into[..130].iter().copied().eq(3..133));
+    inner.replaced.store(100, Ordering::Relaxed);
+    assert!(store.get(&key("a"), ByteRange::All).unwrap().unwrap().windows(2).all(|pair| pair[1] == pair[0] + 1));
 }

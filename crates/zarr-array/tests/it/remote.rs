@@ -173,6 +173,17 @@ fn a_shrink_clears_several_chunks_at_a_time() {
 }
 
 #[test]
+fn large_values_count_as_the_pieces_that_stores_read_them_in() {
+    // Four chunks of 12 MiB.
+    let len = 3 << 20;
+    let builder = raw(ArrayBuilder::new([4 * len], DataType::UInt32).chunks([len]));
+    let (array, counts) = far(&builder, 4 * len as u32, &options().with_concurrency(6));
+    take(&[&counts]);
+    let elements: Vec<u32> = array.read_elements(&Selection::all()).unwrap();
+    assert_eq!((elements[4 * len as usize - 1], take(&[&counts])), (4 * len as u32 - 1, vec![2]));
+}
+
+#[test]
 fn reads_one_after_the_other_are_asked_for_ahead() {
     let options = options().with_concurrency(8);
     let (array, counts) = far(&raw(ArrayBuilder::new([64], DataType::UInt32).chunks([4])), 64, &options);

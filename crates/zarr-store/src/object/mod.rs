@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::BytesMut;
-use futures::StreamExt;
+use futures::future::try_join;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use zarr_store_api::{
@@ -28,6 +29,14 @@ const MOST_PARTS: usize = 10_000;
 const PARTS_AT_ONCE: usize = 4;
 /// Requests under way at once for one call.
 const CONCURRENCY: usize = 16;
+/// Values longer than this are read in pieces that are under way at once: a server gives each connection some 50 to 100 MB a second.
+const LARGEST_SINGLE_GET: u64 = 8 << 20;
+/// The size of such pieces.
+const PIECE: usize = 4 << 20;
+/// Pieces of a value that are on their way at once.
+const PIECES_AT_ONCE: usize = 8;
+/// How often pieces are tried of a value that is replaced each time meanwhile.
+const ATTEMPTS: usize = 3;
 /// Memory that is made ready for an answer before it comes, at most.
 const LARGEST_RESERVED: usize = 64 << 20;
 /// The largest offset that is sent to a server.
@@ -42,6 +51,7 @@ const GAP: u64 = 16 << 10;
 /// * Keys are used as they are, without escaping. Control characters in keys are refused.
 /// * Ranges of one value that lie close together are asked for as one, and several requests are
 ///   under way at once.
+/// * Values of more than 8 MiB are read in pieces of 4 MiB, up to eight at once, all of one version of the value, where the backend has entity tags.
 /// * Backends that cannot answer suffix ranges (Azure) are asked for the size first. From servers
 ///   that ignore ranges the value is read from its beginning up to the end of the range.
 /// * Writes are atomic, as object stores promise; large values are uploaded in parts and appear
@@ -75,10 +85,14 @@ pub struct ObjectStoreAdapter {
     gap: u64,
     largest_put: usize,
     part: usize,
+    largest_get: u64,
+    piece: usize,
     /// Set once the backend has refused a suffix range.
     no_suffixes: AtomicBool,
     /// Set once the backend has shown that it ignores ranges.
     no_ranges: AtomicBool,
+    /// Set once there was a value that is read in pieces: from then on, the first piece of what may be one is asked for.
+    large: AtomicBool,
 }
 
 /// Part of a value as it arrives.
@@ -86,8 +100,12 @@ struct Part {
     result: GetResult,
     /// Bytes that arrive before the ones that were asked for.
     skip: u64,
+    /// Where the bytes that were asked for begin.
+    start: u64,
     /// Bytes that were asked for and are there.
     length: u64,
+    /// How many of them are taken from this answer. The others are asked for in pieces.
+    here: u64,
 }
 
 impl ObjectStoreAdapter {
@@ -102,8 +120,11 @@ impl ObjectStoreAdapter {
             gap: GAP,
             largest_put: LARGEST_SINGLE_PUT,
             part: PART,
+            largest_get: LARGEST_SINGLE_GET,
+            piece: PIECE,
             no_suffixes: AtomicBool::new(false),
             no_ranges: AtomicBool::new(false),
+            large: AtomicBool::new(false),
         }
     }
 
@@ -144,6 +165,14 @@ impl ObjectStoreAdapter {
         self
     }
 
+    /// Sets above which size values are read in pieces, and of which size pieces are, in bytes. (By default 8 MiB and 4 MiB.)
+    #[must_use]
+    pub fn with_read_pieces(mut self, largest_single: u64, piece: usize) -> Self {
+        self.piece = piece.max(1);
+        self.largest_get = largest_single.max(self.piece as u64);
+        self
+    }
+
     fn path(&self, key: &StoreKey) -> Result<Path, StoreError> {
         self.path_of(key.as_str()).map_err(|error| error.with_key(key))
     }
@@ -178,8 +207,8 @@ impl ObjectStoreAdapter {
         }
     }
 
-    /// Begins to read a range; `None` if there is no such key.
-    async fn begin(&self, path: &Path, range: ByteRange) -> Result<Option<Part>, StoreError> {
+    /// Begins to read a range of one version of the value, or of any, as one answer or the first piece of several; `None` if there is no such key.
+    async fn begin(&self, path: &Path, range: ByteRange, tag: Option<&str>, pieces: bool) -> Result<Option<Part>, StoreError> {
         let mut range = range;
         // Backends refuse empty ranges, which are right at the end of a value at the latest.
         let suffix = matches!(range, ByteRange::Suffix(_));
@@ -190,9 +219,15 @@ impl ObjectStoreAdapter {
         if range.len_hint() == Some(0) {
             return Ok(Some(Part::empty(path)));
         }
+        let ranges = !self.no_ranges.load(Ordering::Relaxed);
+        let pieces = pieces && ranges;
+        let piece = pieces && self.large.load(Ordering::Relaxed) && range.len_hint().is_none_or(|length| length > self.largest_get);
+        let first = |start: u64| GetRange::Bounded(start..start + self.piece as u64);
         let wanted = match range {
+            ByteRange::All if piece => Some(first(0)),
+            ByteRange::From(start) | ByteRange::Bounded { start, .. } if piece && start <= LARGEST_OFFSET / 2 => Some(first(start)),
             ByteRange::All | ByteRange::From(0) => None,
-            _ if self.no_ranges.load(Ordering::Relaxed) => None,
+            _ if !ranges => None,
             // Servers take offsets for signed integers. Nothing stored is that long.
             ByteRange::Suffix(length) if length > LARGEST_OFFSET => None,
             ByteRange::Bounded { start, end } if end > LARGEST_OFFSET => Some(GetRange::Offset(start.min(LARGEST_OFFSET))),
@@ -201,17 +236,31 @@ impl ObjectStoreAdapter {
             ByteRange::Suffix(length) => Some(GetRange::Suffix(length)),
         };
         let partial = wanted.is_some();
-        match self.request(path, wanted).await {
-            Ok(result) => Part::of(result, range).map(Some),
+        match self.request(path, wanted, tag).await {
+            // Other pieces could be of another version.
+            Ok(result) if piece && strong_tag(&result).is_none() => {
+                self.large.store(false, Ordering::Relaxed);
+                Box::pin(self.begin(path, range, tag, pieces)).await
+            }
+            Ok(result) => {
+                let part = Part::of(result, range, pieces.then_some((self.largest_get, self.piece as u64)))?;
+                if part.here < part.length {
+                    self.large.store(true, Ordering::Relaxed);
+                }
+                Ok(Some(part))
+            }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(object_store::Error::Precondition { .. }) if tag.is_some() => {
+                Err(StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read"))
+            }
             Err(error) if suffix && is_unsupported(&error) => {
                 self.no_suffixes.store(true, Ordering::Relaxed);
                 let Some(size) = self.head(path).await? else { return Ok(None) };
-                Box::pin(self.begin(path, range.resolve(size)?.into())).await
+                Box::pin(self.begin(path, range.resolve(size)?.into(), tag, pieces)).await
             }
             Err(error) if partial && (is_not_partial(&error) || is_unsupported(&error)) => {
                 self.no_ranges.store(true, Ordering::Relaxed);
-                Box::pin(self.begin(path, range)).await
+                Box::pin(self.begin(path, range, tag, pieces)).await
             }
             Err(error) if partial && matches!(error, object_store::Error::Generic { .. }) => {
                 // Backends differ in how they refuse ranges that begin at the end, or past it, and
@@ -219,7 +268,7 @@ impl ObjectStoreAdapter {
                 let Some(size) = self.head(path).await? else { return Ok(None) };
                 match range.resolve(size)? {
                     bounds if bounds.is_empty() => Ok(Some(Part::empty(path))),
-                    bounds if suffix => Box::pin(self.begin(path, bounds.into())).await,
+                    bounds if suffix => Box::pin(self.begin(path, bounds.into(), tag, pieces)).await,
                     _ => Err(from_object_store(error, "cannot read")),
                 }
             }
@@ -227,15 +276,78 @@ impl ObjectStoreAdapter {
         }
     }
 
-    async fn request(&self, path: &Path, range: Option<GetRange>) -> Result<GetResult, object_store::Error> {
-        self.store.get_opts(path, GetOptions { range, ..GetOptions::default() }).await
+    async fn request(&self, path: &Path, range: Option<GetRange>, tag: Option<&str>) -> Result<GetResult, object_store::Error> {
+        self.store.get_opts(path, GetOptions { range, if_match: tag.map(str::to_owned), ..GetOptions::default() }).await
     }
 
     async fn read(&self, path: &Path, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        match self.begin(path, range).await? {
-            Some(part) => part.bytes().await.map(Some),
-            None => Ok(None),
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            let pieces = attempts.next().is_some();
+            let Some(part) = self.begin(path, range, None, pieces).await? else { return Ok(None) };
+            match self.bytes(path, part).await {
+                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => {}
+                read => return read.map(Some),
+            }
         }
+    }
+
+    async fn read_into(&self, path: &Path, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let (capacity, mut attempts) = (dst.len(), 0..ATTEMPTS);
+        loop {
+            let pieces = attempts.next().is_some();
+            let Some(part) = self.begin(path, range, None, pieces).await? else { return Ok(None) };
+            let front = usize::try_from(part.length).ok().and_then(|length| dst.get_mut(..length));
+            let front = front.ok_or_else(|| StoreError::destination_too_short(part.length, capacity))?;
+            let length = front.len();
+            match self.copy(path, part, front).await {
+                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => {}
+                copied => return copied.map(|()| Some(length)),
+            }
+        }
+    }
+
+    async fn bytes(&self, path: &Path, part: Part) -> Result<Bytes, StoreError> {
+        if part.here == part.length {
+            return part.bytes().await;
+        }
+        let (tag, start, length) = (part.tag(), part.start, part.length);
+        let no_room = || StoreError::new(StoreErrorKind::Limit, format!("no room for {length} bytes"));
+        let length = usize::try_from(length).map_err(|_| no_room())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|error| no_room().with_source(error))?;
+        // A server may claim any length.
+        bytes.resize(length.min(LARGEST_RESERVED), 0);
+        self.copy(path, part, &mut bytes).await?;
+        while bytes.len() < length {
+            let have = bytes.len();
+            bytes.resize(length.min(have + LARGEST_RESERVED), 0);
+            self.copy_pieces(path, tag.as_deref(), start + have as u64, bytes.get_mut(have..).unwrap_or_default()).await?;
+        }
+        Ok(bytes.into())
+    }
+
+    /// Copies the front of a part, as far as `dst` goes.
+    async fn copy(&self, path: &Path, part: Part, dst: &mut [u8]) -> Result<(), StoreError> {
+        let (tag, start) = (part.tag(), part.start + part.here);
+        let (front, rest) = dst.split_at_mut(usize::try_from(part.here).unwrap_or(usize::MAX).min(dst.len()));
+        try_join(part.copy_to(front), self.copy_pieces(path, tag.as_deref(), start, rest)).await.map(drop)
+    }
+
+    /// Copies what a value has from `start` on, in pieces.
+    async fn copy_pieces(&self, path: &Path, tag: Option<&str>, start: u64, dst: &mut [u8]) -> Result<(), StoreError> {
+        let starts = (start..).step_by(self.piece);
+        let pieces = dst.chunks_mut(self.piece).zip(starts).map(|(dst, start)| {
+            let copy = async move {
+                let end = start + dst.len() as u64;
+                match self.begin(path, (start..end).into(), tag, false).await? {
+                    Some(part) => part.copy_to(dst).await,
+                    None => Err(StoreError::new(StoreErrorKind::Replaced, "the value was removed while it was read")),
+                }
+            };
+            copy.boxed()
+        });
+        futures::stream::iter(pieces.map(Ok)).try_for_each_concurrent(PIECES_AT_ONCE - 1, |copy| copy).await
     }
 
     async fn put(&self, key: &StoreKey, parts: Vec<Bytes>) -> Result<(), StoreError> {
@@ -292,6 +404,11 @@ impl ObjectStoreAdapter {
     }
 }
 
+/// The entity tag of an answer, if it is one that requests can be made conditional on (RFC 9110, 8.8.1).
+fn strong_tag(result: &GetResult) -> Option<&str> {
+    result.meta.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))
+}
+
 impl Part {
     fn empty(path: &Path) -> Self {
         let meta =
@@ -303,14 +420,21 @@ impl Part {
             attributes: Default::default(),
             extensions: Default::default(),
         };
-        Self { result, skip: 0, length: 0 }
+        Self { result, skip: 0, start: 0, length: 0, here: 0 }
     }
 
-    /// What of an answer was asked for.
-    fn of(result: GetResult, wanted: ByteRange) -> Result<Self, StoreError> {
+    /// What of an answer was asked for. `pieces`: from which length on it may be read in pieces, and how long those are.
+    fn of(result: GetResult, wanted: ByteRange, pieces: Option<(u64, u64)>) -> Result<Self, StoreError> {
         let bounds = wanted.resolve(result.meta.size)?;
+        let length = bounds.end - bounds.start;
+        let here = match pieces {
+            Some((largest, piece)) if length > largest && strong_tag(&result).is_some() => piece,
+            // The first piece was asked for, of a value that would do without.
+            Some((_, piece)) if length > piece && bounds.start + piece == result.range.end => piece,
+            _ => length,
+        };
         match bounds.start.checked_sub(result.range.start) {
-            Some(skip) if bounds.end <= result.range.end => Ok(Self { result, skip, length: bounds.end - bounds.start }),
+            Some(skip) if bounds.start + here <= result.range.end => Ok(Self { result, skip, start: bounds.start, length, here }),
             _ => Err(StoreError::new(
                 StoreErrorKind::Corrupt,
                 format!("the server answered with bytes {}..{} instead", result.range.start, result.range.end),
@@ -319,9 +443,14 @@ impl Part {
         }
     }
 
+    /// The version of the value.
+    fn tag(&self) -> Option<String> {
+        strong_tag(&self.result).map(str::to_owned)
+    }
+
     /// Passes the bytes on as they arrive.
     async fn for_each(self, mut take: impl FnMut(Bytes) + Send) -> Result<(), StoreError> {
-        let (mut skip, mut left) = (self.skip, self.length);
+        let (mut skip, mut left) = (self.skip, self.here);
         let mut stream = self.result.into_stream();
         while left > 0 {
             let mut piece = match stream.next().await {
@@ -360,20 +489,19 @@ impl Part {
         Ok(first.unwrap_or_else(|| bytes.freeze()))
     }
 
-    async fn copy_to(self, dst: &mut [u8]) -> Result<usize, StoreError> {
-        let capacity = dst.len();
-        let Some(mut rest) = usize::try_from(self.length).ok().and_then(|n| dst.get_mut(..n)) else {
-            return Err(StoreError::destination_too_short(self.length, capacity));
-        };
-        let length = rest.len();
+    /// Copies what this answer brings to memory that is as long.
+    async fn copy_to(self, dst: &mut [u8]) -> Result<(), StoreError> {
+        if self.here != dst.len() as u64 {
+            return Err(StoreError::new(StoreErrorKind::Replaced, "the value has another length than a moment ago"));
+        }
+        let mut rest = dst;
         self.for_each(|piece| {
-            // Never more than `length` bytes in all.
+            // Never more than `here` bytes in all.
             let (front, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
             front.copy_from_slice(&piece);
             rest = behind;
         })
-        .await?;
-        Ok(length)
+        .await
     }
 }
 
@@ -427,11 +555,7 @@ impl AsyncReadableStore for ObjectStoreAdapter {
             Ok(path) => path,
             Err(error) => return (dst, Err(error)),
         };
-        let result = match self.begin(&path, range).await {
-            Ok(Some(part)) => part.copy_to((*dst).bytes_mut()).await.map(Some),
-            Ok(None) => Ok(None),
-            Err(error) => Err(error),
-        };
+        let result = self.read_into(&path, range, (*dst).bytes_mut()).await;
         (dst, result.map_err(|error| error.with_key(key).with_range(range)))
     }
 }
