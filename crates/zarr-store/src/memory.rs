@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use zarr_store_api::{
-    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, WritableStore,
+    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
 };
 
 use crate::bytes_of;
@@ -90,6 +90,47 @@ impl ReadableStore for MemoryStore {
         let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&value, *range)).collect();
         parts.map(Some).map_err(|error: StoreError| error.with_key(key))
     }
+
+    /// The value of this moment, whatever becomes of the key.
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        Ok(Box::new(Held { key: key.clone(), value: self.read().get(key).cloned() }))
+    }
+}
+
+/// A value that was stored, or `None` where there was none.
+#[derive(Debug)]
+struct Held {
+    key: StoreKey,
+    value: Option<Bytes>,
+}
+
+impl ValueReader for Held {
+    fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let Some(value) = &self.value else { return Ok(None) };
+        bytes_of(value, range).map(Some).map_err(|error| error.with_key(&self.key))
+    }
+
+    fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        match &self.value {
+            Some(_) => ranges.iter().map(|range| self.get(*range)).collect(),
+            None => Ok(None),
+        }
+    }
+
+    fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let Some(bytes) = self.get(range)? else { return Ok(None) };
+        let (length, capacity) = (bytes.len(), dst.len());
+        let front = dst.get_mut(..length);
+        let too_short = || StoreError::destination_too_short(length as u64, capacity).with_key(&self.key).with_range(range);
+        front.ok_or_else(too_short)?.copy_from_slice(&bytes);
+        Ok(Some(length))
+    }
+
+    fn get_pieces(&self, range: ByteRange, _: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
+        let Some(bytes) = self.get(range)? else { return Ok(None) };
+        each(0, &bytes);
+        Ok(Some(bytes.len() as u64))
+    }
 }
 
 impl WritableStore for MemoryStore {
@@ -160,5 +201,27 @@ impl Store for MemoryStore {
 impl From<MemoryStore> for AnyStore {
     fn from(store: MemoryStore) -> Self {
         AnyStore::blocking(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_stays_with_the_value_that_it_found() {
+        let store = MemoryStore::new();
+        let key = |name| StoreKey::new(name).unwrap();
+        store.set(&key("a"), "old value".into()).unwrap();
+        let (reader, absent) = (store.reader(&key("a")).unwrap(), store.reader(&key("b")).unwrap());
+        store.set(&key("a"), "new".into()).unwrap();
+        store.set(&key("b"), "new".into()).unwrap();
+        let mut bytes = [0; 4];
+        assert_eq!(reader.get_into((4..8).into(), &mut bytes).unwrap(), Some(4));
+        assert_eq!((&bytes, reader.get(ByteRange::Suffix(5)).unwrap().as_deref()), (b"valu", Some(&b"value"[..])));
+        assert_eq!(reader.get_ranges(&[ByteRange::All, (0..3).into()]).unwrap().unwrap(), ["old value", "old"]);
+        assert!(reader.get_into(ByteRange::All, &mut bytes).is_err());
+        assert!(absent.get(ByteRange::All).unwrap().is_none() && absent.get_ranges(&[]).unwrap().is_none());
+        assert_eq!(store.reader(&key("a")).unwrap().get(ByteRange::All).unwrap().as_deref(), Some(&b"new"[..]));
     }
 }
