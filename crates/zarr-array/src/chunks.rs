@@ -234,13 +234,13 @@ fn split_sharding(
     let mut new_hoisted = hoisted.clone();
     let mut decoded = Representation::Array(representation.clone());
     for codec in &new_hoisted {
-        decoded = encoded(codec, &decoded, registry)?;
+        decoded = registry.encoded_representation(codec, &decoded)?;
     }
     for codec in before {
         if let Some(permutation) = transpose_order(codec, order.len())? {
             new_order = permutation.iter().filter_map(|&axis| new_order.get(axis).copied()).collect();
         } else if is_elementwise(codec, &decoded, registry) {
-            decoded = encoded(codec, &decoded, registry)?;
+            decoded = registry.encoded_representation(codec, &decoded)?;
             new_hoisted.push(codec.clone());
         } else {
             return Ok(None);
@@ -270,7 +270,7 @@ fn fold_transposes(
         if !is_elementwise(codec, &decoded, registry) {
             break;
         }
-        decoded = encoded(codec, &decoded, registry)?;
+        decoded = registry.encoded_representation(codec, &decoded)?;
     }
     left.extend(codecs.cloned());
     Ok(left)
@@ -278,15 +278,6 @@ fn fold_transposes(
 
 fn is_elementwise(codec: &Extension, decoded: &Representation, registry: &Registry) -> bool {
     registry.providers().any(|provider| provider.is_elementwise(codec, decoded))
-}
-
-fn encoded(codec: &Extension, decoded: &Representation, registry: &Registry) -> Result<Representation, CodecError> {
-    for provider in registry.providers() {
-        if let Some(encoded) = provider.encoded_representation(codec, decoded, registry.limits())? {
-            return Ok(encoded);
-        }
-    }
-    Err(CodecError::unsupported(&codec.name, "no provider in the registry knows this codec"))
 }
 
 /// The permutation of a `transpose` codec; `None` for any other codec.

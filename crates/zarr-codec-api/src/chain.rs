@@ -292,7 +292,7 @@ fn run_encode(segments: &[BoundSegment], source: Source<'_>, encoded: &mut Vec<u
 }
 
 /// What providers answer, asked one after the other: who does not support something leaves it to the next.
-struct Answers<T> {
+pub(crate) struct Answers<T> {
     found: Option<T>,
     refusal: Option<CodecError>,
 }
@@ -305,7 +305,7 @@ impl<T> Default for Answers<T> {
 
 impl<T> Answers<T> {
     /// Whether the answer settles it.
-    fn take(&mut self, answer: Result<Option<T>, CodecError>) -> Result<bool, CodecError> {
+    pub(crate) fn take(&mut self, answer: Result<Option<T>, CodecError>) -> Result<bool, CodecError> {
         match answer {
             Ok(found) => self.found = found,
             Err(error) if error.kind() == CodecErrorKind::Unsupported => self.refusal = self.refusal.take().or(Some(error)),
@@ -315,7 +315,7 @@ impl<T> Answers<T> {
     }
 
     /// The answer; else what the first provider had against it, if any knew of the codec at all.
-    fn found(self, codec: &str, unknown: &str) -> Result<T, CodecError> {
+    pub(crate) fn found(self, codec: &str, unknown: &str) -> Result<T, CodecError> {
         self.found.ok_or_else(|| self.refusal.unwrap_or_else(|| CodecError::unsupported(codec, unknown)))
     }
 }
@@ -325,13 +325,7 @@ fn resolve(codecs: &[Extension], representation: &ArrayRepresentation, registry:
     let mut decoded = Representation::Array(representation.clone());
     let mut stages = Vec::with_capacity(codecs.len());
     for codec in codecs {
-        let mut answers = Answers::default();
-        for provider in registry.providers() {
-            if answers.take(provider.encoded_representation(codec, &decoded, registry.limits()))? {
-                break;
-            }
-        }
-        let encoded = answers.found(&codec.name, "no provider in the registry knows this codec")?;
+        let encoded = registry.encoded_representation(codec, &decoded)?;
         stages.push(Stage { codec: codec.clone(), decoded, encoded: encoded.clone() });
         decoded = encoded;
     }

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
 use zarr_buffer_api::DeviceId;
+use zarr_meta::Extension;
 
-use crate::{CodecProvider, Placement};
+use crate::chain::Answers;
+use crate::{CodecError, CodecProvider, Placement, Representation};
 
 /// Providers, in order of preference. A value: make one, add to it, pass it on. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +43,20 @@ impl Registry {
     /// The providers, in order of preference.
     pub fn providers(&self) -> impl Iterator<Item = &Arc<dyn CodecProvider>> {
         self.providers.iter()
+    }
+
+    /// What `codec` makes of `decoded`, as the first provider says that supports it.
+    ///
+    /// # Errors
+    /// When no provider supports it: what the first one that knows the codec has against it. When a provider finds anything else wrong.
+    pub fn encoded_representation(&self, codec: &Extension, decoded: &Representation) -> Result<Representation, CodecError> {
+        let mut answers = Answers::default();
+        for provider in &self.providers {
+            if answers.take(provider.encoded_representation(codec, decoded, &self.limits))? {
+                break;
+            }
+        }
+        answers.found(&codec.name, "no provider in the registry knows this codec")
     }
 
     /// The limits on data whose size metadata does not tell.

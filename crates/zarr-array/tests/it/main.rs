@@ -4,6 +4,7 @@ mod arrays;
 mod common;
 mod devices;
 mod model;
+mod providers;
 mod read_each;
 mod remote;
 mod shapes;
