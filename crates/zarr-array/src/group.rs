@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zarr_meta::{
-    ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadata, NodeMetadataV2, NodePath,
-};
+use zarr_meta::{ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadataV2, NodePath};
 use zarr_store_api::{AnyStore, StoreError, StoreErrorKind};
 
 use crate::array::node_path;
 use crate::create::{erase, make_way, new_path};
-use crate::node::{self, Consolidated, StoredMetadata, Version};
+use crate::node::{self, Consolidated, Documents, StoredMetadata, Version};
 use crate::storage::{Storage, block_on};
 use crate::{Array, ArrayBuilder, ArrayError, Options};
 
@@ -490,10 +488,10 @@ impl Group {
     /// Collects the metadata of every node below and stores it with this group, so that the hierarchy opens with one request.
     ///
     /// The stored hierarchy is walked, not what an earlier consolidation says of it; but nodes that this group's earlier one names, and that no group leads to,
-    /// stay in it while they are stored.
+    /// stay in it while they are stored. Documents are copied as they are: an array whose codecs or data type nobody here knows is among them.
     ///
     /// # Errors
-    /// As [`Group::walk`]; when the store fails.
+    /// As [`Group::names`]; when a document is no JSON; when the store fails.
     pub fn consolidate(&mut self) -> Result<(), ArrayError> {
         block_on(self.consolidate_async())
     }
@@ -511,22 +509,17 @@ impl Group {
             },
             _ => Vec::new(),
         };
-        let mut nodes: BTreeMap<NodePath, StoredMetadata> = BTreeMap::new();
-        for node in self.walk_async().await? {
-            let stored = match &node {
-                Node::Array(array) => array.stored_metadata().clone(),
-                Node::Group(group) => (*group.stored).clone(),
-            };
-            nodes.insert(node.path().clone(), stored);
-        }
+        let mut nodes = self.documents().await?;
         for path in named {
             if path != self.path
                 && !nodes.contains_key(&path)
-                && let Some(stored) = node::load(&self.storage, &path).await?
+                && let Some(documents) = node::load_documents(&self.storage, &path).await?
             {
-                nodes.insert(path, stored);
+                nodes.insert(path, documents);
             }
         }
+        // A node of the other version has no place in the document.
+        nodes.retain(|_, documents| documents.version == self.version());
         let relative = |path: &NodePath| path.relative_to(&self.path).unwrap_or_default().to_owned();
         let wrong = |source| ArrayError::Metadata { key: self.path.to_string(), source };
         let mut stored = (*self.stored).clone();
@@ -534,13 +527,7 @@ impl Group {
             StoredMetadata::GroupV3(group) => {
                 let mut all = ConsolidatedMetadata::new();
                 for (path, node) in nodes {
-                    let metadata = match node {
-                        StoredMetadata::ArrayV3(array) => NodeMetadata::Array(array),
-                        StoredMetadata::GroupV3(group) => NodeMetadata::Group(group),
-                        // A node of the other version has no place in this document.
-                        StoredMetadata::ArrayV2(_) | StoredMetadata::GroupV2(_) => continue,
-                    };
-                    all.insert(&relative(&path), &metadata).map_err(wrong)?;
+                    all.insert_document(&relative(&path), node.document).map_err(wrong)?;
                 }
                 group.consolidated_metadata = Some(all.clone());
                 node::store(&self.storage, &self.path, &stored).await?;
@@ -550,12 +537,10 @@ impl Group {
                 let mut all = ConsolidatedMetadataV2::new();
                 all.insert(&NodePath::root(), &NodeMetadataV2::Group(group.clone())).map_err(wrong)?;
                 for (path, node) in nodes {
-                    let metadata = match node {
-                        StoredMetadata::ArrayV2(array) => NodeMetadataV2::Array(array),
-                        StoredMetadata::GroupV2(group) => NodeMetadataV2::Group(group),
-                        StoredMetadata::ArrayV3(_) | StoredMetadata::GroupV3(_) => continue,
-                    };
-                    all.insert(&node_path(&relative(&path))?, &metadata).map_err(wrong)?;
+                    let path = node_path(&relative(&path))?;
+                    let key = if node.is_array { path.zarray_key() } else { path.zgroup_key() };
+                    all.insert_document(&key, node.document);
+                    all.insert_document(&path.zattrs_key(), node.attributes.unwrap_or_else(|| JsonObject::new().into()));
                 }
                 self.storage.set(&node::key(&self.path, ".zmetadata")?, all.to_bytes().into()).await?;
                 Consolidated::V2(all)
@@ -565,6 +550,23 @@ impl Group {
         self.stored = Arc::new(stored);
         self.consolidated = Some((Arc::new(all), self.path.clone()));
         Ok(())
+    }
+
+    /// The documents of every node below, as they are stored.
+    async fn documents(&self) -> Result<BTreeMap<NodePath, Documents>, ArrayError> {
+        let mut all = BTreeMap::new();
+        let mut groups = vec![self.without_consolidated()];
+        while let Some(group) = groups.pop() {
+            for name in group.names_async().await? {
+                let path = group.below(&name)?;
+                let Some(documents) = node::load_documents(&self.storage, &path).await? else { continue };
+                if !documents.is_array {
+                    groups.push(Self { path: path.clone(), ..group.clone() });
+                }
+                all.insert(path, documents);
+            }
+        }
+        Ok(all)
     }
 
     /// Removes the group and all below it.

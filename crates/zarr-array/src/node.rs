@@ -139,6 +139,39 @@ pub(crate) async fn load(storage: &Storage, path: &NodePath) -> Result<Option<St
     Ok(None)
 }
 
+/// The documents of a node as they are stored, which need not be understood.
+pub(crate) struct Documents {
+    pub(crate) version: Version,
+    pub(crate) is_array: bool,
+    /// `zarr.json`, `.zarray` or `.zgroup`.
+    pub(crate) document: Json,
+    /// `.zattrs`.
+    pub(crate) attributes: Option<Json>,
+}
+
+/// The documents of the node at a path: of version 3 where there is both.
+///
+/// # Errors
+/// When the store fails or a document is no JSON.
+pub(crate) async fn load_documents(storage: &Storage, path: &NodePath) -> Result<Option<Documents>, ArrayError> {
+    let json = async |name: &str| -> Result<Option<Json>, ArrayError> {
+        let key = key(path, name)?;
+        let text = document(storage, &key).await?;
+        text.map(|text| Json::parse(&text).map_err(|error| ArrayError::metadata(&key, error))).transpose()
+    };
+    if let Some(document) = json("zarr.json").await? {
+        let is_array = document.get("node_type").and_then(Json::as_str) == Some("array");
+        return Ok(Some(Documents { version: Version::V3, is_array, document, attributes: None }));
+    }
+    for (name, is_array) in [(".zarray", true), (".zgroup", false)] {
+        if let Some(document) = json(name).await? {
+            let attributes = json(".zattrs").await?;
+            return Ok(Some(Documents { version: Version::V2, is_array, document, attributes }));
+        }
+    }
+    Ok(None)
+}
+
 /// The shape of the array at a path, as it is stored; `None` where there is no telling.
 pub(crate) async fn load_shape(storage: &Storage, path: &NodePath, version: Version) -> Result<Option<Vec<u64>>, ArrayError> {
     let name = match version {

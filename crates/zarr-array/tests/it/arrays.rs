@@ -319,6 +319,43 @@ fn consolidating_keeps_nodes_that_no_group_leads_to() {
     }
 }
 
+/// Of a codec and of a data type that nobody here knows.
+#[test]
+fn what_cannot_be_opened_is_consolidated_with_the_others() {
+    for version in [Version::V2, Version::V3] {
+        let (store, options) = (memory(), options());
+        let make = Group::create_async(store.clone(), "/", JsonObject::new(), version, false, &options);
+        let mut root = pollster::block_on(make).unwrap();
+        let builder = ArrayBuilder::new([4], DataType::Int32).attributes(JsonObject::new().with("kept", true));
+        for name in ["known", "inner/codec", "inner/data_type"] {
+            root.create_array(name, &builder).unwrap();
+        }
+        let AnyStore::Blocking(blocking) = &store else { panic!("a store that blocks") };
+        let edit = |name: &str, from: &str, to: &str| {
+            let document = if version == Version::V2 { ".zarray" } else { "zarr.json" };
+            let key = StoreKey::new(format!("inner/{name}/{document}")).unwrap();
+            let text = blocking.get(&key, ByteRange::All).unwrap().unwrap();
+            let text = std::str::from_utf8(&text).unwrap();
+            assert!(text.contains(from), "{text}");
+            blocking.as_writable().unwrap().set(&key, text.replace(from, to).into()).unwrap();
+        };
+        edit("codec", "\"zstd\"", "\"nobody_knows\"");
+        edit("data_type", if version == Version::V2 { "\"<i4\"" } else { "\"int32\"" }, "\"of the future\"");
+        root.consolidate().unwrap();
+
+        let root = Group::open(store.clone(), "/", &options).unwrap();
+        let inner = "inner".to_owned();
+        assert_eq!(root.names().unwrap(), [inner, "known".to_owned()]);
+        let all = match root.stored_metadata() {
+            StoredMetadata::GroupV3(group) => group.consolidated_metadata.as_ref().unwrap().to_json(),
+            _ => Json::parse(&blocking.get(&StoreKey::new(".zmetadata").unwrap(), ByteRange::All).unwrap().unwrap()).unwrap(),
+        };
+        let text = all.to_text();
+        assert!(text.contains("nobody_knows") && text.contains("of the future"), "{text}");
+        assert_eq!(text.matches("\"kept\":true").count(), 3, "{text}");
+    }
+}
+
 #[test]
 fn what_no_memory_holds_is_refused_before_it_is_planned() {
     for data_type in [DataType::Float64, DataType::String] {

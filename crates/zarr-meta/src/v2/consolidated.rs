@@ -89,6 +89,11 @@ impl ConsolidatedMetadataV2 {
         Ok(())
     }
 
+    /// Sets the document at a key, as `a/b/.zarray`, whether or not this crate understands it.
+    pub fn insert_document(&mut self, key: &str, document: Json) {
+        self.documents.insert(key.to_owned(), document);
+    }
+
     /// The paths of all nodes, in order. Keys that name no node are passed over.
     pub fn paths(&self) -> impl Iterator<Item = NodePath> {
         self.documents.keys().filter_map(|key| {

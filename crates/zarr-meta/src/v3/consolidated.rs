@@ -48,19 +48,27 @@ impl ConsolidatedMetadata {
     /// # Errors
     /// If the path is not that of a node below the group, or the metadata cannot be written.
     pub fn insert(&mut self, path: &str, node: &NodeMetadata) -> Result<(), MetadataError> {
+        self.insert_document(path, node.to_json()?)
+    }
+
+    /// Sets the document of the node at `path` relative to the group, whether or not this crate understands it.
+    ///
+    /// # Errors
+    /// If the path is not that of a node below the group, or the document is no object.
+    pub fn insert_document(&mut self, path: &str, mut document: Json) -> Result<(), MetadataError> {
         let path = NodePath::new(path)?;
         if path.is_root() {
             return Err(MetadataError::Path { path: path.to_string(), problem: "the group itself is not among the nodes below it" });
         }
-        let document = match node {
-            NodeMetadata::Group(group) if group.consolidated_metadata.is_some() => {
-                // The nodes below are listed beside it.
-                let mut group = group.as_ref().clone();
-                group.consolidated_metadata = None;
-                group.to_json()?
-            }
-            other => other.to_json()?,
-        };
+        if document.as_object().is_none() {
+            return Err(MetadataError::unexpected("a metadata document: an object", &document));
+        }
+        if document.get("node_type").and_then(Json::as_str) == Some("group")
+            && let Some(group) = document.as_object_mut()
+        {
+            // The nodes below are listed beside it.
+            group.remove("consolidated_metadata");
+        }
         self.documents.insert(path.without_slash().to_owned(), document);
         Ok(())
     }
