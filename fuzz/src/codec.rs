@@ -132,6 +132,11 @@ const CONFIGURATIONS: &[Configuration] = &[
         r#"[{"name": "numcodecs.categorize", "configuration": {"labels": ["a", "Zarr"], "dtype": "<U2", "astype": "|u1"}}, "bytes"]"#,
     ),
     Configuration(r#""uint8""#, &[100], r#"["bytes", {"name": "numcodecs.base64"}]"#),
+    Configuration(r#""float32""#, &[5, 6, 7], r#"[{"name": "zfp", "configuration": {"mode": "reversible"}}]"#),
+    Configuration(r#""float64""#, &[5, 9], r#"[{"name": "zfp", "configuration": {"mode": "fixed_accuracy", "tolerance": 0.01}}]"#),
+    Configuration(r#""uint16""#, &[3, 4, 5, 2], r#"[{"name": "zfp", "configuration": {"mode": "fixed_rate", "rate": 7.5}}]"#),
+    Configuration(r#""int64""#, &[70], r#"[{"name": "numcodecs.zfpy", "configuration": {"mode": 3, "precision": 20}}]"#),
+    Configuration(r#""float32""#, &[9, 7], r#"[{"name": "numcodecs.zfpy", "configuration": {"mode": 4, "tolerance": -1}}]"#),
 ];
 
 fn bind(data_type: &str, shape: &[u64], codecs: &str) -> Result<Chain, String> {
@@ -245,7 +250,7 @@ pub fn codec_round_trip(data: &[u8]) {
 
 /// Whether all codecs give back what they took. An element of a type narrower than a byte may come with other upper bits.
 fn is_lossless(chain: &Chain) -> bool {
-    const LOSSY: [&str; 10] = [
+    const LOSSY: [&str; 12] = [
         "bitround",
         "numcodecs.fixedscaleoffset",
         "numcodecs.delta",
@@ -257,8 +262,14 @@ fn is_lossless(chain: &Chain) -> bool {
         "scale_offset",
         "cast_value",
         "packbits",
+        // But for the reversible mode.
+        "numcodecs.zfpy",
+        "zfp",
     ];
-    chain.representation().data_type.name() != "int4" && chain.stages().iter().all(|stage| !LOSSY.contains(&stage.codec.name.as_str()))
+    let is_reversible =
+        |codec: &Extension| codec.configuration.as_ref().is_some_and(|of| of.get("mode") == Some(&Json::from("reversible")));
+    chain.representation().data_type.name() != "int4"
+        && chain.stages().iter().all(|stage| !LOSSY.contains(&stage.codec.name.as_str()) || is_reversible(&stage.codec))
 }
 
 /// Metadata's list of codecs for a chunk of one of a few data types, which the first byte picks. A chain that binds encodes or refuses a chunk of the
