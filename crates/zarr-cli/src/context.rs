@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use zarr::meta::{Json, JsonObject, NodePath};
-use zarr::store::{Access, FilesystemStore, Metrics, MetricsHandle, OpenOptions, ZipStore};
+use zarr::store::{Access, FilesystemStore, Metrics, MetricsHandle, OpenOptions, ZipStore, local_archive};
 use zarr::store_api::{AnyStore, Store, StoreErrorKind, StorePrefix};
 use zarr::{Array, ArrayError, Node, Options, Pool};
 
@@ -141,12 +141,12 @@ impl Context {
     /// Opens a place to write to.
     pub(crate) fn destination(&self, url: &str) -> Result<Destination> {
         let wrong = |error: ArrayError| with_schemes(url, Failure::from(error).context(format!("cannot write to {url}")));
-        if let Some((file, path)) = archive(url) {
-            let exists = std::path::Path::new(file).exists();
+        if let Some((file, path)) = local_archive(url).map_err(|error| wrong(error.into()))? {
+            let exists = std::path::Path::new(&file).exists();
             let store = if exists { ZipStore::append(file, Default::default()) } else { ZipStore::create(file) };
             let archive = Arc::new(store.map_err(|error| wrong(error.into()))?);
             let store = AnyStore::from(Arc::clone(&archive) as Arc<dyn Store>);
-            return Ok(Destination { store, path: path.to_owned(), archive: Some(archive), directory: None });
+            return Ok(Destination { store, path, archive: Some(archive), directory: None });
         }
         let store = zarr::open_url(url, &self.open_options(Access::Write)).map_err(|error| wrong(error.into()))?;
         if !store.is_writable() {
@@ -247,20 +247,6 @@ pub(crate) fn is_remote(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, _)| !["file", "zip", "memory"].contains(&scheme.to_ascii_lowercase().as_str()))
 }
 
-/// A local zip archive that is to be written, and the path inside.
-pub(crate) fn archive(url: &str) -> Option<(&str, &str)> {
-    if is_remote(url) {
-        return None;
-    }
-    let local = url.strip_prefix("zip://").or_else(|| url.strip_prefix("file://")).unwrap_or(url);
-    let end = local.match_indices(".zip").map(|(at, _)| at + 4).find(|&end| {
-        let (file, rest) = local.split_at(end);
-        end > 4 && (rest.is_empty() || rest.starts_with('/')) && !std::path::Path::new(file).is_dir()
-    })?;
-    let (file, path) = local.split_at(end);
-    Some((file, if path.trim_matches('/').is_empty() { "/" } else { path.trim_end_matches('/') }))
-}
-
 /// A URL of a scheme that there is no store for is told which there are.
 fn with_schemes(url: &str, failure: Failure) -> Failure {
     const KNOWN: [&str; 14] = ["file", "zip", "memory", "http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl"];
@@ -299,14 +285,6 @@ fn not_zarr(url: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn archives_and_paths_in_them() {
-        assert_eq!(archive("a/b.zip"), Some(("a/b.zip", "/")));
-        assert_eq!(archive("file:///a/b.zip/c/d/"), Some(("/a/b.zip", "/c/d")));
-        assert_eq!(archive("a.zipper/b"), None);
-        assert_eq!(archive("s3://bucket/a.zip"), None);
-    }
 
     #[test]
     fn wrong_schemes() {

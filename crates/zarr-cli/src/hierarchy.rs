@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use zarr::meta::NodePath;
-use zarr::store::FilesystemStore;
+use zarr::store::{FilesystemStore, local_archive};
 use zarr::store_api::{AnyStore, StoreKey};
 use zarr::{Group, Node, Version};
 
-use crate::context::{Context, Destination, archive, is_remote};
+use crate::context::{Context, Destination, is_remote};
 use crate::copy::Marker;
 use crate::error::{Failure, Result};
 use crate::store;
@@ -24,7 +24,7 @@ impl Hierarchy {
     /// The hierarchy around a place; `None` where there is none.
     pub(crate) fn around(url: &str, destination: &Destination, context: &Context) -> Result<Option<Self>> {
         let options = &context.options();
-        let (opened, relative) = if let Some((_, inside)) = archive(url) {
+        let (opened, relative) = if let Some((_, inside)) = local_archive(url)? {
             (Node::open(destination.store.clone(), "/", options), inside.trim_start_matches('/').to_owned())
         } else if is_remote(url) {
             match above_url(url, context) {

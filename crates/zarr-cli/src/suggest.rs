@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use zarr::store::local_archive;
 use zarr::store_api::{AnyStore, StoreKey, StorePrefix};
 
-use crate::context::archive;
 use crate::store;
 
 /// The names that are close to what was written, closest first.
@@ -23,8 +23,8 @@ pub(crate) fn close<'a>(written: &str, names: impl IntoIterator<Item = &'a str>)
 
 /// What to say about a local path that does not exist, or holds no Zarr.
 pub(crate) fn for_path(path: &str) -> Option<String> {
-    if let Some((file, inside)) = archive(path)
-        && let Some(mut nodes) = nodes_in_archive(file)
+    if let Ok(Some((file, inside))) = local_archive(path)
+        && let Some(mut nodes) = nodes_in_archive(&file)
     {
         if nodes.is_empty() {
             return Some(format!("{file} holds no Zarr"));

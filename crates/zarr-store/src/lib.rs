@@ -63,7 +63,7 @@ pub use filesystem::{Durability, FilesystemStore};
 pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
 pub use object::ObjectStoreAdapter;
-pub use open::{Access, OpenOptions, open_url};
+pub use open::{Access, OpenOptions, local_archive, open_url};
 #[cfg(feature = "tokio")]
 pub use runtime::OnRuntime;
 #[cfg(feature = "test-util")]

@@ -109,21 +109,27 @@ pub fn open_group(url: &str) -> Result<Group, ArrayError> {
     Group::open(store, &path, &options())
 }
 
-/// Splits a URL into a store and the path of a node in it: what follows a zip archive is a path inside, all else is the store. A local name that ends in `.zip` is
-/// that of an archive, also of one that is yet to be written, unless there is a directory of that name.
+/// Splits a URL into a store and the path of a node in it: what follows a zip archive is a path inside, all else is the store. [`zarr_store::local_archive`] says what
+/// a local archive is; elsewhere it is what has a name that ends in `.zip`.
 ///
 /// # Errors
 /// [`ArrayError::Store`] when the store cannot be opened.
 pub fn locate(url: &str, how: &OpenOptions) -> Result<(AnyStore, String), ArrayError> {
-    let archive_end = url.match_indices(".zip/").map(|(at, _)| at + 4).find(|&end| url.get(..end).is_some_and(may_be_archive));
-    match archive_end.map(|end| url.split_at(end)) {
+    if let Some((archive, inside)) = zarr_store::local_archive(url)? {
+        return Ok((open_url(&format!("zip://{archive}"), how)?, inside));
+    }
+    match archive_in_url(url) {
         Some((archive, inside)) => Ok((open_url(archive, how)?, inside.trim_end_matches('/').to_owned())),
         None => Ok((open_url(url, how)?, "/".to_owned())),
     }
 }
 
-fn may_be_archive(url: &str) -> bool {
-    url.contains("://") || !std::path::Path::new(url).is_dir()
+/// The URL of an archive on a server, and what is behind it.
+fn archive_in_url(url: &str) -> Option<(&str, &str)> {
+    let host = url.find("://")? + 3;
+    let mut ends = url.match_indices('/').map(|(at, _)| at).filter(|&at| at > host);
+    let is_archive = |end: &usize| url.get(end - 4..*end).is_some_and(|end| end.eq_ignore_ascii_case(".zip"));
+    ends.find(is_archive).map(|end| url.split_at(end))
 }
 
 /// The examples of the README, compiled with the feature that one of them needs.
@@ -146,6 +152,14 @@ mod tests {
             let error = error.to_string();
             let feature = error.split('`').nth(1).unwrap_or_else(|| panic!("{error}"));
             assert!(include_str!("../Cargo.toml").contains(&format!("\n{feature} = [")), "{error}");
+        }
+    }
+
+    #[test]
+    fn archives_on_servers() {
+        assert_eq!(archive_in_url("s3://bucket/x/a.ZIP/b/c"), Some(("s3://bucket/x/a.ZIP", "/b/c")));
+        for url in ["s3://bucket/a.zip", "https://host/a.zipper/b", "data/a.zip/b", "s3://é"] {
+            assert_eq!(archive_in_url(url), None, "{url}");
         }
     }
 

@@ -381,3 +381,31 @@ fn documents_count_where_consolidated_metadata_are_older() {
         }
     }
 }
+
+/// An archive is put in place by the copy, whatever it is called, and not at all by one that fails.
+#[test]
+fn archives_by_any_name() {
+    let (_directory, at) = temporary();
+    let source = sample("north_america.zarr/time");
+    crate::common::copy_directory(&source, &at("broken"));
+    std::fs::write(at("broken/c/0"), "no zstd").unwrap();
+    for (url, file) in [
+        (at("OUT.ZIP"), "OUT.ZIP"),
+        (format!("zip://{}", at("out.bin")), "out.bin"),
+        (format!("ZIP://{}", at("a%20b.zip")), "a%20b.zip"),
+        (format!("file://{}", at("c%20d.zip")), "c d.zip"),
+        (format!("File://localhost{}", at("e.Zip")), "e.Zip"),
+    ] {
+        assert_eq!(zarr(&["copy", &at("broken"), &url, "--codec", "gzip:1"]).code, 1, "{url}");
+        assert!(!Path::new(&at(file)).exists(), "{url}");
+        ok(&["copy", &source, &url]);
+        assert!(Path::new(&at(file)).is_file(), "{url}");
+        assert_eq!(bytes_of(&url), bytes_of(&source));
+    }
+    // An archive of several nodes.
+    for node in ["N.ZIP/a", "N.ZIP/b c"] {
+        ok(&["copy", &source, &at(node)]);
+        assert_eq!(bytes_of(&at(node)), bytes_of(&source));
+    }
+    assert_eq!(bytes_of(&format!("file://{}", at("N.ZIP/b%20c"))), bytes_of(&source));
+}

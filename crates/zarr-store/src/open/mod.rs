@@ -93,13 +93,8 @@ impl OpenOptions {
 /// # Ok::<(), zarr_store_api::StoreError>(())
 /// ```
 pub fn open_url(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreError> {
-    let scheme = url
-        .split_once("://")
-        .filter(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)));
-    let Some((scheme, rest)) = scheme.filter(|_| !std::path::Path::new(url).exists()) else {
-        return local(url, options);
-    };
-    let store = match scheme.to_ascii_lowercase().as_str() {
+    let Some((scheme, rest)) = scheme(url) else { return local(url, options) };
+    let store = match scheme.as_str() {
         "file" => return local(&file_path(rest)?, options),
         "zip" => return archive(rest, options),
         "memory" => memory()?,
@@ -115,6 +110,52 @@ pub fn open_url(url: &str, options: &OpenOptions) -> Result<AnyStore, StoreError
         Access::Read => ReadOnly::any(store),
         Access::Write => store,
     })
+}
+
+/// The local zip archive that a URL or path names, or in which it names a node: the path of the archive, and that of the node inside, `/` for the root. `None` where it
+/// means another store.
+///
+/// An archive is known by its name, which ends in `.zip` (or `.ZIP`), unless there is a directory of that name, or by the scheme `zip`; it need not be there. What
+/// [`open_url`] opens as a local archive has the path `/` here.
+///
+/// ```
+/// use zarr_store::local_archive;
+///
+/// let found = |url| local_archive(url).unwrap();
+/// assert_eq!(found("data/a.zip/temperature"), Some(("data/a.zip".to_owned(), "/temperature".to_owned())));
+/// assert_eq!(found("file:///data/a%20b.ZIP"), Some(("/data/a b.ZIP".to_owned(), "/".to_owned())));
+/// assert_eq!(found("zip:///data/archive"), Some(("/data/archive".to_owned(), "/".to_owned())));
+/// assert_eq!(found("s3://bucket/a.zip"), None);
+/// ```
+///
+/// # Errors
+///
+/// [`StoreErrorKind::Parameter`] for a `file` URL that is none.
+pub fn local_archive(url: &str) -> Result<Option<(String, String)>, StoreError> {
+    let scheme = scheme(url);
+    let (path, named) = match &scheme {
+        None => (url.to_owned(), false),
+        Some((scheme, rest)) if scheme == "file" => (file_path(rest)?, false),
+        Some((scheme, rest)) if scheme == "zip" => ((*rest).to_owned(), true),
+        Some(_) => return Ok(None),
+    };
+    let is_one = |&end: &usize| {
+        let file = std::path::Path::new(&path[..end]);
+        is_archive(&path[..end]) && !file.is_dir() || named && file.is_file()
+    };
+    let mut ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    Ok(ends.find(is_one).or(named.then_some(path.len())).map(|end| {
+        let (archive, inside) = path.split_at(end);
+        let inside = inside.trim_end_matches('/');
+        (archive.to_owned(), if inside.is_empty() { "/" } else { inside }.to_owned())
+    }))
+}
+
+/// The scheme of a URL, in lower case, and what is behind `://`.
+fn scheme(url: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let valid = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    (valid && !std::path::Path::new(url).exists()).then(|| (scheme.to_ascii_lowercase(), rest))
 }
 
 /// The path in a `file` URL, behind `file://`.
@@ -245,6 +286,32 @@ mod tests {
     fn archives_by_name() {
         assert!(is_archive("a.zip") && is_archive("/x/A.ZIP"));
         assert!(!is_archive(".zip") && !is_archive("a.zarr") && !is_archive("é"));
+    }
+
+    #[test]
+    fn archives_and_nodes_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(at("folder.zip")).unwrap();
+        std::fs::write(at("file"), "").unwrap();
+        for (url, expected) in [
+            (at("a.zip"), Some(("a.zip", "/"))),
+            (at("A.Zip/b/c/"), Some(("A.Zip", "/b/c"))),
+            (at("a.zip/b.zip/c"), Some(("a.zip", "/b.zip/c"))),
+            (at("folder.zip/b.zip/c"), Some(("folder.zip/b.zip", "/c"))),
+            (at("folder.zip/b"), None),
+            (at("a.zipper/b"), None),
+            (at("file/b"), None),
+            (format!("File://localhost{}", at("a%20b.zip/%C3%A9")), Some(("a b.zip", "/é"))),
+            (format!("zip://{}", at("a%20b.zip/b")), Some(("a%20b.zip", "/b"))),
+            (format!("ZIP://{}", at("other/b")), Some(("other/b", "/"))),
+            (format!("zip://{}", at("file/b")), Some(("file", "/b"))),
+        ] {
+            let expected = expected.map(|(archive, inside)| (at(archive), inside.to_owned()));
+            assert_eq!(local_archive(&url).unwrap(), expected, "{url}");
+        }
+        assert_eq!(local_archive("https://host/a.zip/b").unwrap(), None);
+        assert_eq!(local_archive("file:///a%2.zip").unwrap_err().kind(), StoreErrorKind::Parameter);
     }
 
     #[test]
