@@ -1,7 +1,7 @@
 //! What every command needs: threads, and opened nodes.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -82,6 +82,25 @@ impl Context {
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_unstable_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// As [`Context::each`], but begins no item after one that failed.
+    pub(crate) fn try_each<T: Sync, R: Send>(
+        &self,
+        at_a_time: usize,
+        items: &[T],
+        work: impl Fn(&T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let failed = AtomicBool::new(false);
+        let results = self.each(at_a_time, items, |item| {
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let result = work(item);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            Some(result)
+        });
+        results.into_iter().flatten().collect()
     }
 
     fn open_options(&self, access: Access) -> OpenOptions {

@@ -158,7 +158,7 @@ fn stored_size(array: &Array, context: &Context) -> Result<Option<StoredSize>> {
         }
         coordinates(&grid).map(|chunk| array.chunk_key(&chunk)).collect::<Result<_, _>>()?
     };
-    let sizes: Vec<Option<u64>> = context.each(16, &keys, |key| store::size(store, key)).into_iter().collect::<Result<_, _>>()?;
+    let sizes = context.try_each(16, &keys, |key| Ok(store::size(store, key)?))?;
     let sizes: Vec<u64> = sizes.into_iter().flatten().collect();
     Ok(Some(StoredSize { bytes: sizes.iter().sum(), chunks: sizes.len() as u64 }))
 }

@@ -96,7 +96,7 @@ impl<'a> ArrayCopy<'a> {
         let most = if remote { source.options().concurrency as u64 } else { 16 };
         let at_a_time = if known { (self.memory / largest).clamp(1, most.max(1)) } else { 1 };
         let copied = AtomicU64::new(0);
-        let results = context.each(at_a_time as usize, &todo, |chunk| -> Result<()> {
+        context.try_each(at_a_time as usize, &todo, |chunk| {
             if !known && let Some(size) = source.stored_chunk_size(chunk)?.filter(|&size| size > self.memory) {
                 let key = source.chunk_key(chunk)?;
                 return Err(Failure::new(format!("{key} has {}, more than the memory to work in", units::bytes(size)))
@@ -108,8 +108,7 @@ impl<'a> ArrayCopy<'a> {
             }
             progress.inc(bytes(chunk));
             Ok(())
-        });
-        results.into_iter().collect::<Result<()>>()?;
+        })?;
         Ok(Copied { as_they_are: copied.into_inner(), skipped: (chunks.len() - todo.len()) as u64, encoded: 0 })
     }
 
@@ -216,4 +215,39 @@ fn show(selection: &Selection) -> String {
         _ => ":".to_owned(),
     });
     format!("[{}]", axes.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use zarr::store_api::{Store, StoreErrorKind};
+    use zarr::{ArrayBuilder, DataType};
+    use zarr_store::{Fault, FaultyStore, MemoryStore, When};
+
+    use super::*;
+
+    fn context() -> Context {
+        Context::new(&crate::args::Global { quiet: true, json: false, threads: None, settings: Vec::new() }).unwrap()
+    }
+
+    /// An array of as many chunks, each of two bytes.
+    fn array(chunks: u64) -> Array {
+        let builder = ArrayBuilder::new([2 * chunks], DataType::UInt8).chunks([2]).compressors([]);
+        let array = builder.create(MemoryStore::new(), "/", &zarr::options()).unwrap();
+        array.write_elements(&Selection::all(), &vec![7u8; 2 * chunks as usize]).unwrap();
+        array
+    }
+
+    fn copy(source: &Array, to: impl Store + 'static, same_chunks: bool, resume: bool) -> Result<Copied> {
+        let copy = ArrayCopy::new(source, AnyStore::blocking(to), "/", source.stored_metadata().clone(), &zarr::options())?;
+        ArrayCopy { same_chunks, resume, ..copy }.run(&context(), &ProgressBar::hidden())
+    }
+
+    #[test]
+    fn no_more_chunks_are_copied_after_a_failure() {
+        let target = FaultyStore::new(MemoryStore::new()).with(When::Write(20), Fault::Fail(StoreErrorKind::NoSpace));
+        assert!(copy(&array(5000), target.clone(), true, false).is_err());
+        // Some were under way.
+        let copied = store::list(&AnyStore::from(target.inner().clone()), &StorePrefix::root()).unwrap().len();
+        assert!((20..1000).contains(&copied), "{copied}");
+    }
 }
