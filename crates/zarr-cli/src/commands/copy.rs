@@ -50,6 +50,9 @@ pub(crate) struct CopyArgs {
     #[arg(long, default_value = "1GiB", value_parser = units::parse_bytes, value_name = "BYTES")]
     memory: u64,
     /// Go on with a copy that was interrupted (or begin one)
+    ///
+    /// Chunks that are there are not copied again, but for those that are empty, or not as long as those of a local source that are copied as they are: files are not
+    /// synced, and may lack bytes after a crash of the machine. `zarr validate` finds others that do.
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
     /// Remove what is at the destination first
@@ -265,16 +268,16 @@ impl Copy<'_> {
             let Some((array, target)) = &item.array else { continue };
             progress.set_message(if item.relative.is_empty() { "copying".to_owned() } else { item.relative.clone() });
             let documents = documents(&item.path, &item.stored)?;
-            if resumed && is_stored(store, &documents)? {
+            let path = item.path.to_string();
+            let copy = ArrayCopy {
+                same_chunks: target.same_chunks,
+                memory: self.args.memory,
+                resume: resumed,
+                ..ArrayCopy::new(array, store.clone(), &path, item.stored.clone(), &self.context.options())?
+            };
+            if resumed && is_stored(store, &documents)? && copy.is_whole(self.context)? {
                 done.arrays_before += 1;
             } else {
-                let path = item.path.to_string();
-                let copy = ArrayCopy {
-                    same_chunks: target.same_chunks,
-                    memory: self.args.memory,
-                    resume: resumed,
-                    ..ArrayCopy::new(array, store.clone(), &path, item.stored.clone(), &self.context.options())?
-                };
                 let copied = copy.run(self.context, &progress).map_err(|failure| {
                     let failure = self.unfinished(failure);
                     failure.context(format!("cannot copy {}{} to {}{path}", array.store().name(), array.path(), store.name()))

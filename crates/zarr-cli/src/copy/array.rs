@@ -53,20 +53,45 @@ impl<'a> ArrayCopy<'a> {
 
     /// Copies the chunks. The progress bar counts decoded bytes.
     pub(crate) fn run(&self, context: &Context, progress: &ProgressBar) -> Result<Copied> {
-        let there = if self.resume { self.chunks_there()? } else { HashSet::new() };
+        let there = if self.resume { self.chunks_there(context)? } else { HashSet::new() };
         if self.same_chunks { self.copy_chunks(context, progress, &there) } else { self.copy_elements(context, progress, &there) }
     }
 
-    /// The chunks that the destination has.
-    fn chunks_there(&self) -> Result<HashSet<Vec<u64>>> {
+    /// The chunks that the destination has, and that are as long as they must be.
+    fn chunks_there(&self, context: &Context) -> Result<HashSet<Vec<u64>>> {
+        let chunks = self.stored_chunks()?;
+        let whole = self.whole(&chunks, context)?;
+        Ok(chunks.into_iter().zip(whole).filter_map(|(chunk, whole)| whole.then_some(chunk)).collect())
+    }
+
+    /// Whether all the chunks that the destination has are as long as they must be.
+    pub(crate) fn is_whole(&self, context: &Context) -> Result<bool> {
+        Ok(self.whole(&self.stored_chunks()?, context)?.into_iter().all(|whole| whole))
+    }
+
+    fn stored_chunks(&self) -> Result<Vec<Vec<u64>>> {
         let array = &self.destination;
         if !array.store().is_listable() {
-            return Ok(HashSet::new());
+            return Ok(Vec::new());
         }
         let prefix = StorePrefix::new(array.path().prefix())?;
         let encoding = &array.metadata().chunk_key_encoding;
         let keys = store::list(array.store(), &prefix)?;
         Ok(keys.iter().filter_map(|key| encoding.decode(prefix.strip(key)?, array.shape().len())).collect())
+    }
+
+    /// Whether chunks of the destination are as long as those of the source, or at least not empty. Files may have lost their bytes when the machine crashed; servers
+    /// store values as a whole.
+    fn whole(&self, chunks: &[Vec<u64>], context: &Context) -> Result<Vec<bool>> {
+        let is_local = |array: &Array| matches!(array.store(), AnyStore::Blocking(_));
+        if !is_local(&self.destination) {
+            return Ok(vec![true; chunks.len()]);
+        }
+        let compare = self.same_chunks && is_local(self.source);
+        context.try_each(16, chunks, |chunk| {
+            let size = self.destination.stored_chunk_size(chunk)?;
+            Ok(if compare { size == self.source.stored_chunk_size(chunk)? } else { size.is_some_and(|size| size > 0) })
+        })
     }
 
     /// Copies stored chunks as they are.
@@ -219,7 +244,7 @@ fn show(selection: &Selection) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zarr::store_api::{Store, StoreErrorKind};
+    use zarr::store_api::{Store, StoreErrorKind, StoreKey};
     use zarr::{ArrayBuilder, DataType};
     use zarr_store::{Fault, FaultyStore, MemoryStore, When};
 
@@ -249,5 +274,21 @@ mod tests {
         // Some were under way.
         let copied = store::list(&AnyStore::from(target.inner().clone()), &StorePrefix::root()).unwrap().len();
         assert!((20..1000).contains(&copied), "{copied}");
+    }
+
+    /// A crash of the machine may leave files without their bytes.
+    #[test]
+    fn chunks_that_lost_bytes_are_copied_again() {
+        let source = array(10);
+        for (same_chunks, left) in [(true, ""), (true, "x"), (false, "")] {
+            let target = MemoryStore::new();
+            copy(&source, target.clone(), same_chunks, false).unwrap();
+            let store = AnyStore::from(target.clone());
+            store::set(&store, &StoreKey::new("c/3").unwrap(), left).unwrap();
+            let again = copy(&source, target, same_chunks, true).unwrap();
+            assert!(!same_chunks || (again.as_they_are, again.skipped) == (1, 9), "{again:?}");
+            let array = Array::from_metadata(store, "/", source.stored_metadata().clone(), &zarr::options()).unwrap();
+            assert_eq!(array.read(&Selection::all()).unwrap(), source.read(&Selection::all()).unwrap());
+        }
     }
 }

@@ -230,8 +230,10 @@ fn a_hierarchy_that_is_cut_off_has_no_root() {
     assert!(failed.stderr.ends_with("; what was copied is kept: --resume goes on from there\n"));
     assert!(!Path::new(&at("target/zarr.json")).exists() && Path::new(&at("target/height/zarr.json")).exists());
     std::fs::copy(sample("north_america.zarr/latitude/c/0"), at("broken/latitude/c/0")).unwrap();
+    // One of the four that are done has lost bytes since.
+    std::fs::write(at("target/air_temperature/c/1/0/0"), "").unwrap();
     let done = ok(&["copy", &at("broken"), &at("target"), "--codec", "gzip:1", "--resume", "--json"]).json();
-    assert_eq!(done["arrays_already_there"], 4);
+    assert_eq!(done["arrays_already_there"], 3);
     assert_same(&sample("north_america.zarr"), &at("target"));
     // An archive takes its name when it is whole.
     std::fs::write(at("broken/latitude/c/0"), "no zstd").unwrap();
