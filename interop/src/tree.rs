@@ -64,6 +64,7 @@ impl Tree {
         same_attributes(group.attributes(), &self.0, "the root")?;
         let mut expected = self.nodes()?;
         for found in group.walk()? {
+            let found = found?;
             let path = found.path().key("");
             let path = path.trim_end_matches('/');
             let node = expected.remove(path).ok_or_else(|| Failure::Differs(format!("there is a node {path}")))?;

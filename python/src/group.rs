@@ -46,7 +46,7 @@ impl Group {
             let name = child.path().to_string().rsplit('/').next().unwrap_or_default().to_owned();
             Ok((name, node::wrap(py, child, &self.origin)?))
         };
-        children.into_iter().map(named).collect()
+        children.into_iter().map(|child| named(child?)).collect()
     }
 
     /// Refuses to change what lies at a name in a group that was opened to read, and the group itself.

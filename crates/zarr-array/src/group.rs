@@ -304,11 +304,11 @@ impl Group {
         Ok(names)
     }
 
-    /// The nodes directly below, in the order of their names.
+    /// The nodes directly below, in the order of their names; for one that cannot be opened the error of [`Group::get`], so that it does not hide the others.
     ///
     /// # Errors
-    /// As [`Group::names`] and [`Group::get`].
-    pub fn children(&self) -> Result<Vec<Node>, ArrayError> {
+    /// As [`Group::names`].
+    pub fn children(&self) -> Result<Vec<Result<Node, ArrayError>>, ArrayError> {
         block_on(self.children_async())
     }
 
@@ -316,19 +316,19 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::children`].
-    pub async fn children_async(&self) -> Result<Vec<Node>, ArrayError> {
+    pub async fn children_async(&self) -> Result<Vec<Result<Node, ArrayError>>, ArrayError> {
         let mut children = Vec::new();
         for name in self.names_async().await? {
-            children.push(self.get_async(&name).await?);
+            children.push(self.get_async(&name).await);
         }
         Ok(children)
     }
 
-    /// All nodes below, each before those below it.
+    /// All nodes below, each before those below it; for one that cannot be opened, and behind a group whose nodes cannot be named, the error.
     ///
     /// # Errors
     /// As [`Group::children`].
-    pub fn walk(&self) -> Result<Vec<Node>, ArrayError> {
+    pub fn walk(&self) -> Result<Vec<Result<Node, ArrayError>>, ArrayError> {
         block_on(self.walk_async())
     }
 
@@ -336,12 +336,16 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::walk`].
-    pub async fn walk_async(&self) -> Result<Vec<Node>, ArrayError> {
+    pub async fn walk_async(&self) -> Result<Vec<Result<Node, ArrayError>>, ArrayError> {
         let mut nodes = Vec::new();
-        let mut next: Vec<Node> = self.children_async().await?.into_iter().rev().collect();
+        let mut next = self.children_async().await?;
+        next.reverse();
         while let Some(node) = next.pop() {
-            if let Node::Group(group) = &node {
-                next.extend(group.children_async().await?.into_iter().rev());
+            if let Ok(Node::Group(group)) = &node {
+                match group.children_async().await {
+                    Ok(children) => next.extend(children.into_iter().rev()),
+                    Err(error) => next.push(Err(error)),
+                }
             }
             nodes.push(node);
         }

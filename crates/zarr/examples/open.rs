@@ -5,11 +5,12 @@ use zarr::{Node, Selection};
 fn main() -> Result<(), zarr::ArrayError> {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/north_america.zarr");
     let path = std::env::args().nth(1).unwrap_or_else(|| sample.to_owned());
-    let arrays = match zarr::open(&path)? {
-        Node::Array(array) => vec![*array],
-        Node::Group(group) => group.walk()?.into_iter().filter_map(Node::into_array).collect(),
+    let nodes = match zarr::open(&path)? {
+        Node::Group(group) => group.walk()?,
+        array => vec![Ok(array)],
     };
-    for array in arrays {
+    for node in nodes {
+        let Some(array) = node?.into_array() else { continue };
         let first = vec![0..1; array.shape().len()];
         let data = array.read(&Selection::ranges(first))?;
         println!("{} {:?} {}: the first element is {:?}", array.path(), array.shape(), array.data_type().name(), data.elements);
