@@ -30,6 +30,7 @@ impl VariableSink {
             let (from, to) = (gather(&leaf, &bound.layout), place(&leaf, &tiles, &layout));
             for_each_pair(&tile_lens(&leaf), &to, &from, &mut |to, from| places.push((to, if same { 0 } else { from })));
         }
+        let elements = keep_wanted(&mut places, elements);
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner).push(Piece { places, elements });
         Ok(())
     }
@@ -49,6 +50,19 @@ impl VariableSink {
     }
 }
 
+/// The elements that are wanted alone, unless all of them take no more than twice as much memory.
+fn keep_wanted(places: &mut [(usize, usize)], elements: VariableData) -> VariableData {
+    let size = |bytes: usize, count: usize| bytes.saturating_add(count.saturating_mul(size_of::<usize>()));
+    let wanted = || places.iter().map(|&(_, from)| elements.get(from).unwrap_or_default());
+    let bytes = wanted().fold(0usize, |sum, element| sum.saturating_add(element.len()));
+    if size(bytes, places.len()) > size(elements.byte_len(), elements.len()) / 2 {
+        return elements;
+    }
+    let kept = wanted().collect();
+    places.iter_mut().enumerate().for_each(|(at, (_, from))| *from = at);
+    kept
+}
+
 impl Sink for VariableSink {
     fn chunk(&self, plan: &Plan, part: &ChunkPart, encoded: &[u8], scratch: &mut Scratch) -> Result<(), ArrayError> {
         let elements = plan.decode_variable(&part.node, encoded, scratch)?;
@@ -57,5 +71,45 @@ impl Sink for VariableSink {
 
     fn absent(&self, plan: &Plan, node: &ChunkNode) -> Result<(), ArrayError> {
         self.push(plan, node, [plan.chunks.fill_bytes()].into_iter().collect(), true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zarr_codec_api::Registry;
+    use zarr_meta::DataType;
+    use zarr_store::MemoryStore;
+    use zarr_store_api::AnyStore;
+
+    use super::*;
+    use crate::read::{Job, read_blocking};
+    use crate::{ArrayBuilder, Options, Selection};
+
+    #[test]
+    fn only_what_is_wanted_is_kept() {
+        let options = Options::new(Registry::new().with(zarr_codecs_cpu::provider()));
+        let store = MemoryStore::new();
+        let builder = ArrayBuilder::new([10_000], DataType::String).chunks([1000]);
+        let array = builder.create(AnyStore::blocking(store.clone()), "/", &options).unwrap();
+        let strings: Vec<String> = (0..10_000).map(|at| format!("{at:0100}")).collect();
+        array.write_elements(&Selection::all(), &strings).unwrap();
+        for (wanted, expected) in [
+            ("::500", 20 * 100),
+            ("[7, 7, 9007, 7]", 4 * 100),
+            ("990:1010", 20 * 100),
+            ("5", 100),
+            ("::-1", 10_000 * 100),
+            (":999", 1000 * 100),
+        ] {
+            let wanted = Selection::parse(wanted, 1).unwrap();
+            let plan = array.internal_plan(&wanted).unwrap();
+            let sink = VariableSink::default();
+            read_blocking(&[Job { plan: &plan, store: &store, sink: &sink }], &options.pool).unwrap();
+            let kept: usize = sink.pieces.lock().unwrap().iter().map(|piece| piece.elements.byte_len()).sum();
+            let found = sink.finish(plan.output_layout().unwrap().len());
+            let read = array.read_elements::<String>(&wanted).unwrap();
+            assert!(found.iter().eq(read.iter().map(String::as_bytes)), "{wanted:?}");
+            assert_eq!(kept, expected, "{wanted:?}");
+        }
     }
 }
