@@ -93,6 +93,10 @@ fn a_changed_value_is_noticed() {
     let error = archive.get(&key("array/zarr.json"), ByteRange::All).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
     assert!(archive.get_into(&key("array/zarr.json"), ByteRange::All, &mut [0; 100]).is_err());
+    let mut pieces = Vec::new();
+    let error =
+        archive.get_pieces(&key("array/zarr.json"), ByteRange::All, &mut [0; 10], &mut |_, piece| pieces.push(piece.len())).unwrap_err();
+    assert_eq!((error.kind(), pieces.as_slice()), (StoreErrorKind::Corrupt, &[10, 8][..]), "{error}");
 }
 
 /// Opens and reads whatever there is to read.

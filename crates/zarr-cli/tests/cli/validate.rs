@@ -117,4 +117,15 @@ fn version_2_and_archives() {
     );
     ok(&["copy", &sample("sea_surface.zarr"), &at("s.zip")]);
     assert!(problems(&at("s.zip")).is_empty());
+    // Shards are read in parts, of which the checksums in the archive say nothing.
+    ok(&["copy", &sample("north_america.zarr/air_temperature"), &at("a.zip"), "--codec", "none"]);
+    assert!(problems(&at("a.zip")).is_empty());
+    let mut bytes = std::fs::read(at("a.zip")).unwrap();
+    let inside = bytes.len() / 3;
+    bytes[inside] ^= 1;
+    std::fs::write(at("a.zip"), bytes).unwrap();
+    let found = problems(&at("a.zip"));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].0.as_str(), found[0].1.as_str()), ("unreadable chunk", "c/0/0/0"));
+    assert!(found[0].3.contains("the CRC-32 of the entry is wrong"), "{found:#?}");
 }

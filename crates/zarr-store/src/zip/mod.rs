@@ -54,7 +54,7 @@ pub struct ZipWriteOptions {
 ///
 /// **Reading.** The central directory is read once, when the archive is opened. A range of a stored
 /// entry is read in place, and only that range. A deflated entry is inflated from its beginning up
-/// to the end of the range. Values that are read whole are checked against their CRC-32. Of
+/// to the end of the range. Values that are read whole, at once or in pieces, are checked against their CRC-32. Of
 /// entries with the same name the last one counts. Entries whose names cannot be keys
 /// (directories, absolute names, names with `..`) are not seen.
 ///
@@ -257,6 +257,18 @@ impl ReadableStore for ZipStore {
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         read::get_into(&self.source, &entry, range, dst).map(Some).map_err(|error| error.with_key(key).with_range(range))
+    }
+
+    fn get_pieces(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        piece: &mut [u8],
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(entry) = self.entry(key) else { return Ok(None) };
+        let read = read::get_pieces(&self.source, &entry, range, self.limits.inflated_bytes, piece, each);
+        read.map(Some).map_err(|error| error.with_key(key).with_range(range))
     }
 }
 

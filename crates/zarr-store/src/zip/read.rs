@@ -63,6 +63,40 @@ pub(super) fn get_into(source: &Source, entry: &Entry, range: ByteRange, dst: &m
     Ok(front.len())
 }
 
+/// As [`get`], piece by piece where the entry is stored.
+pub(super) fn get_pieces(
+    source: &Source,
+    entry: &Entry,
+    range: ByteRange,
+    limit: u64,
+    piece: &mut [u8],
+    each: &mut dyn FnMut(u64, &[u8]),
+) -> Result<u64, StoreError> {
+    if piece.is_empty() || matches!(method(entry)?, Method::Deflated) {
+        let bytes = get(source, entry, range, limit)?;
+        each(0, &bytes);
+        return Ok(bytes.len() as u64);
+    }
+    let bounds = range.resolve(entry.size)?;
+    let (start, length) = (stored_offset(source, entry, &bounds)?, length(&bounds));
+    let mut crc32 = crc32fast::Hasher::new();
+    let mut at: u64 = 0;
+    while at < length {
+        let count = usize::try_from(length.saturating_sub(at)).unwrap_or(usize::MAX).min(piece.len());
+        let front = piece.get_mut(..count).unwrap_or_default();
+        source.read_into(start.saturating_add(at), front)?;
+        if length == entry.size {
+            crc32.update(front);
+        }
+        each(at, front);
+        at = at.saturating_add(count as u64);
+    }
+    if length == entry.size && crc32.finalize() != entry.crc32 {
+        return Err(wrong_crc());
+    }
+    Ok(length)
+}
+
 enum Method {
     Stored,
     Deflated,
@@ -95,9 +129,13 @@ fn stored_offset(source: &Source, entry: &Entry, bounds: &Range<u64>) -> Result<
 /// Checks the CRC-32 of a value that was read whole.
 fn check_crc(entry: &Entry, bounds: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
     if *bounds == (0..entry.size) && crc32fast::hash(bytes) != entry.crc32 {
-        return Err(corrupt("the CRC-32 of the entry is wrong"));
+        return Err(wrong_crc());
     }
     Ok(())
+}
+
+fn wrong_crc() -> StoreError {
+    corrupt("the CRC-32 of the entry is wrong")
 }
 
 fn inflate(source: &Source, entry: &Entry, bounds: Range<u64>, limit: u64) -> Result<Vec<u8>, StoreError> {
