@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use zarr_array::{ArrayBuilder, Group, Node, Options, Selection, Version};
+use zarr_array::{ArrayBuilder, Group, GroupBuilder, Node, Options, Selection, Version};
 use zarr_meta::{DataType, Json, JsonObject};
 use zarr_store::FilesystemStore;
 use zarr_store_api::AnyStore;
@@ -34,10 +34,10 @@ impl Tree {
     /// Writes it below `root`.
     pub(crate) fn write(&self, root: &Path, version: Version, consolidated: bool, options: &Options) -> Result<(), Failure> {
         let store = AnyStore::blocking(FilesystemStore::new(root)?);
-        let mut group = pollster::block_on(Group::create_async(store, "/", attributes(&self.0)?, version, false, options))?;
+        let mut group = GroupBuilder::new().attributes(attributes(&self.0)?).version(version).create(store, "/", options)?;
         for (path, node) in self.nodes()? {
             let Some(shape) = lengths(node, "shape") else {
-                group.create_group(path, attributes(node)?)?;
+                group.create_group(path, &GroupBuilder::new().attributes(attributes(node)?))?;
                 continue;
             };
             let mut builder = ArrayBuilder::new(shape, DataType::Int32)

@@ -104,22 +104,7 @@ impl Array {
         if matches!(selection, Selection::Points(_)) {
             data = data.flat(py)?;
         }
-        py.detach(|| {
-            let written = self.write_data(&array, selection, data);
-            self.renew()?;
-            written
-        })
-    }
-
-    /// Forgets what was kept of shards: the arrays for the host and for devices do not know of each other's writes.
-    fn renew(&self) -> Outcome<()> {
-        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = self.array();
-        if own.options().index_cache > 0 {
-            *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(own.with_options(own.options())?);
-            bound.clear();
-        }
-        Ok(())
+        py.detach(|| self.write_data(&array, selection, data))
     }
 
     fn write_data(&self, array: &zarr::Array, selection: &Selection, data: Data) -> Outcome<()> {
@@ -421,7 +406,6 @@ impl Array {
                 });
             }
             written?;
-            self.renew()?;
             Ok(grown)
         })?;
         Ok(PyTuple::new(py, shape)?)

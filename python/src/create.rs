@@ -7,7 +7,7 @@ use pyo3::Borrowed;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use zarr::meta::{Extension, Json, JsonObject};
-use zarr::{ArrayBuilder, ArrayError, DataType, FillValue, Version};
+use zarr::{ArrayBuilder, ArrayError, DataType, FillValue, GroupBuilder, Version};
 use zarr_codec_api::CodecErrorKind;
 
 use crate::array::Array;
@@ -67,12 +67,12 @@ pub(crate) fn create_group(
     overwrite: bool,
     storage_options: Option<&Bound<'_, PyDict>>,
 ) -> Outcome<Group> {
-    let (attributes, version) = (object_or_empty(attributes)?, version(zarr_format)?);
+    let builder = GroupBuilder::new().attributes(object_or_empty(attributes)?).version(version(zarr_format)?).overwrite(overwrite);
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
     let group = wait(py, async {
         let (store, inside) = origin.locate()?;
-        Ok::<_, Failure>(zarr::Group::create_async(store, &inside, attributes, version, overwrite, &options).await?)
+        Ok::<_, Failure>(builder.create_async(store, &inside, &options).await?)
     })??;
     Ok(Group::new(group, Arc::new(origin)))
 }

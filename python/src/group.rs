@@ -127,12 +127,12 @@ impl Group {
         Ok(Array::new(array, Arc::clone(&self.origin)))
     }
 
-    /// Creates a group below, and the groups between where they are missing.
-    #[pyo3(signature = (name, *, attributes=None))]
-    fn create_group(&self, py: Python<'_>, name: &str, attributes: Option<&Bound<'_, PyAny>>) -> Outcome<Self> {
+    /// Creates a group below, and the groups between where they are missing. `overwrite` removes all that is at the path.
+    #[pyo3(signature = (name, *, attributes=None, overwrite=false))]
+    fn create_group(&self, py: Python<'_>, name: &str, attributes: Option<&Bound<'_, PyAny>>, overwrite: bool) -> Outcome<Self> {
         self.check_change(name)?;
-        let attributes = object_or_empty(attributes)?;
-        let group = py.detach(|| self.group().create_group(name, attributes))?;
+        let builder = zarr::GroupBuilder::new().attributes(object_or_empty(attributes)?).overwrite(overwrite);
+        let group = py.detach(|| self.group().create_group(name, &builder))?;
         Ok(Self::new(group, Arc::clone(&self.origin)))
     }
 

@@ -271,6 +271,7 @@ def test_groups(tmp_path: Path) -> None:
         root.create_array("deep/er/a/below", shape=1, dtype="i1")
     root.create_array("other", shape=1, dtype="i1", overwrite=True)
     assert isinstance(root["other"], zarrgpu.Array)
+    assert len(root.create_group("other", overwrite=True)) == 0 and isinstance(root["other"], zarrgpu.Group)
     del root["deep/er/a"]
     assert "deep/er/a" not in root and not (tmp_path / "g" / "deep" / "er" / "a").exists()
     del root["deep"]

@@ -209,7 +209,7 @@ class Group:
         overwrite: bool = False,
     ) -> Array:
         """Creates an array below, and the groups between where they are missing."""
-    def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None) -> Group: ...
+    def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group: ...
     def require_group(self, name: str) -> Group:
         """The group below, created where it is missing."""
     def refresh(self) -> None:

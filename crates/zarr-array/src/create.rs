@@ -1,15 +1,15 @@
 //! Creating and removing nodes.
 
 use zarr_meta::{
-    ArrayMetadataV2, ArrayMetadataV3, ChunkGrid, ChunkKeyEncoding, DataType, Endianness, Extension, FillValue, Json, JsonObject, NodePath,
-    Separator,
+    ArrayMetadataV2, ArrayMetadataV3, ChunkGrid, ChunkKeyEncoding, DataType, Endianness, Extension, FillValue, GroupMetadataV2,
+    GroupMetadataV3, Json, JsonObject, NodePath, Separator,
 };
 use zarr_store_api::AnyStore;
 
 use crate::array::node_path;
 use crate::node::{self, StoredMetadata, Version};
 use crate::storage::{Storage, block_on};
-use crate::{Array, ArrayError, Options};
+use crate::{Array, ArrayError, Group, Options};
 
 /// Describes a new array. Only shape and data type have no default.
 ///
@@ -230,7 +230,7 @@ impl ArrayBuilder {
 
     /// Stores the metadata and opens the array.
     ///
-    /// No group above it is created: that is what [`Group::create_array`](crate::Group::create_array) does. Chunks that are stored already become the array's, unless it overwrites.
+    /// No group above it is created: that is what [`Group::create_array`] does. Chunks that are stored already become the array's, unless it overwrites.
     ///
     /// # Errors
     /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`], [`ArrayError::Codecs`] when path or description does not hold
@@ -250,6 +250,81 @@ impl ArrayBuilder {
         make_way(&storage, &path, self.overwrite).await?;
         node::store(&storage, &path, &stored).await?;
         Ok(array)
+    }
+}
+
+/// Describes a new group. Nothing must be said: a group of version 3 without attributes.
+///
+/// ```no_run
+/// # use zarr_array::{ArrayError, Group, GroupBuilder, Options, Version};
+/// # fn create(store: zarr_store_api::AnyStore, options: &Options) -> Result<Group, ArrayError> {
+/// use zarr_meta::JsonObject;
+/// let attributes = JsonObject::new().with("title", "reanalysis");
+/// GroupBuilder::new().attributes(attributes).version(Version::V2).overwrite(true).create(store, "/", options)
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct GroupBuilder {
+    attributes: JsonObject,
+    version: Version,
+    overwrite: bool,
+}
+
+impl GroupBuilder {
+    /// A group without attributes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The user's attributes. Default: none.
+    #[must_use]
+    pub fn attributes(mut self, attributes: JsonObject) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// The version of the format. Default: 3.
+    #[must_use]
+    pub fn version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Whether a node that is already there is removed, and with it every key below its path, whatever that is. Default: that is an error.
+    #[must_use]
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// The metadata that the group will have.
+    pub fn metadata(&self) -> StoredMetadata {
+        match self.version {
+            Version::V2 => StoredMetadata::GroupV2(GroupMetadataV2::new(self.attributes.clone()).into()),
+            Version::V3 => StoredMetadata::GroupV3(GroupMetadataV3::new(self.attributes.clone()).into()),
+        }
+    }
+
+    /// Stores the metadata and opens the group.
+    ///
+    /// No group above it is created: that is what [`Group::create_group`] does.
+    ///
+    /// # Errors
+    /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`] when the path is none of the format; when the store fails.
+    pub fn create(&self, store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Group, ArrayError> {
+        block_on(self.create_async(store, path, options))
+    }
+
+    /// As [`GroupBuilder::create`].
+    ///
+    /// # Errors
+    /// As [`GroupBuilder::create`].
+    pub async fn create_async(&self, store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Group, ArrayError> {
+        let (storage, path) = (Storage(store.into()), new_path(path, self.version)?);
+        let stored = self.metadata();
+        make_way(&storage, &path, self.overwrite).await?;
+        node::store(&storage, &path, &stored).await?;
+        Ok(Group::created(storage, path, stored, options))
     }
 }
 

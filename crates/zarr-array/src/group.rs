@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zarr_meta::{ConsolidatedMetadata, ConsolidatedMetadataV2, GroupMetadataV2, GroupMetadataV3, JsonObject, NodeMetadataV2, NodePath};
+use zarr_meta::{ConsolidatedMetadata, ConsolidatedMetadataV2, JsonObject, NodeMetadataV2, NodePath};
 use zarr_store_api::{AnyStore, StoreError, StoreErrorKind};
 
 use crate::array::node_path;
-use crate::create::{erase, make_way, new_path};
+use crate::create::{erase, new_path};
 use crate::node::{self, Consolidated, Documents, StoredMetadata, Version};
 use crate::storage::{Storage, block_on};
-use crate::{Array, ArrayBuilder, ArrayError, Options};
+use crate::{Array, ArrayBuilder, ArrayError, GroupBuilder, Options};
 
 /// A Zarr group, of either version. Cheap to clone; clones share the store.
 ///
@@ -114,31 +114,9 @@ impl Group {
         Ok(Self { storage, path, stored: Arc::new(stored), consolidated, options: options.clone() })
     }
 
-    /// Creates a group of version 3.
-    ///
-    /// # Errors
-    /// [`ArrayError::Exists`] when there is a node already; [`ArrayError::Metadata`] when the path is none of the format; when the store fails.
-    pub fn create(store: impl Into<AnyStore>, path: &str, attributes: JsonObject, options: &Options) -> Result<Self, ArrayError> {
-        block_on(Self::create_async(store, path, attributes, Version::V3, false, options))
-    }
-
-    /// Creates a group of either version, in place of what may be there if `overwrite` says so.
-    ///
-    /// # Errors
-    /// As [`Group::create`].
-    pub async fn create_async(
-        store: impl Into<AnyStore>,
-        path: &str,
-        attributes: JsonObject,
-        version: Version,
-        overwrite: bool,
-        options: &Options,
-    ) -> Result<Self, ArrayError> {
-        let (storage, path) = (Storage(store.into()), new_path(path, version)?);
-        let stored = new_group(version, attributes);
-        make_way(&storage, &path, overwrite).await?;
-        node::store(&storage, &path, &stored).await?;
-        Ok(Self { storage, path, stored: Arc::new(stored), consolidated: None, options: options.clone() })
+    /// A group that was just stored: nothing is consolidated.
+    pub(crate) fn created(storage: Storage, path: NodePath, stored: StoredMetadata, options: &Options) -> Self {
+        Self { storage, path, stored: Arc::new(stored), consolidated: None, options: options.clone() }
     }
 
     /// Where the group lies in its store.
@@ -373,7 +351,7 @@ impl Group {
                 Some(array) if array.is_array() => return Err(ArrayError::exists(&array, &group.path, &self.storage)),
                 Some(stored) => (stored, group.consolidated),
                 None => {
-                    let stored = new_group(self.version(), JsonObject::new());
+                    let stored = GroupBuilder::new().version(self.version()).metadata();
                     node::store(&self.storage, &group.path, &stored).await?;
                     (stored, None)
                 }
@@ -392,20 +370,19 @@ impl Group {
     /// Creates a group below this one, of the same version, and the groups between where they are missing.
     ///
     /// # Errors
-    /// As [`Group::create`] and [`Group::require_group`].
-    pub fn create_group(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
-        block_on(self.create_group_async(relative, attributes))
+    /// As [`GroupBuilder::create`] and [`Group::require_group`].
+    pub fn create_group(&self, relative: &str, builder: &GroupBuilder) -> Result<Self, ArrayError> {
+        block_on(self.create_group_async(relative, builder))
     }
 
     /// As [`Group::create_group`].
     ///
     /// # Errors
-    /// As [`Group::create`].
-    pub async fn create_group_async(&self, relative: &str, attributes: JsonObject) -> Result<Self, ArrayError> {
-        let path = self.below(relative)?.to_string();
-        new_path(&path, self.version())?;
+    /// As [`Group::create_group`].
+    pub async fn create_group_async(&self, relative: &str, builder: &GroupBuilder) -> Result<Self, ArrayError> {
+        let path = new_path(&self.below(relative)?.to_string(), self.version())?;
         self.require_above(relative).await?;
-        Self::create_async(self.storage.0.clone(), &path, attributes, self.version(), false, &self.options).await
+        builder.clone().version(self.version()).create_async(self.storage.0.clone(), &path.to_string(), &self.options).await
     }
 
     /// Creates an array below this group, of the same version, and the groups between where they are missing.
@@ -587,12 +564,5 @@ impl Group {
     /// As [`Group::erase`].
     pub async fn erase_async(self) -> Result<(), ArrayError> {
         erase(&self.storage, &self.path).await
-    }
-}
-
-fn new_group(version: Version, attributes: JsonObject) -> StoredMetadata {
-    match version {
-        Version::V2 => StoredMetadata::GroupV2(GroupMetadataV2::new(attributes).into()),
-        Version::V3 => StoredMetadata::GroupV3(GroupMetadataV3::new(attributes).into()),
     }
 }

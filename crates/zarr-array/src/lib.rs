@@ -5,7 +5,7 @@
 //! * [`Group`] walks and builds hierarchies, with consolidated metadata.
 //! * [`ReadPlan`] is the read without the I/O: it says which ranges to fetch, takes their bytes, and gives decode jobs. Use it with your own
 //!   I/O. [`ReadSet`] reads many arrays and selections as one.
-//! * [`ArrayBuilder`] creates arrays, sharded or not, of version 2 or 3.
+//! * [`ArrayBuilder`] creates arrays, sharded or not, and [`GroupBuilder`] groups, of version 2 or 3.
 //!
 //! This crate does no I/O of its own and contains no codec but `sharding_indexed`: it asks a store (`zarr-store-api`) and codecs (`zarr-codec-api`)
 //! that it is given. It names no CUDA; devices come through `zarr-buffer-api`. The crate `zarr` puts it together with the stores and codecs
@@ -46,7 +46,7 @@ mod whole;
 mod write;
 
 pub use array::Array;
-pub use create::ArrayBuilder;
+pub use create::{ArrayBuilder, GroupBuilder};
 pub use data::{ArrayData, Elements};
 pub use device::{Crossings, DeviceTarget, Observer, PendingTensor, ReadEachToDevice, Stage, Tensor};
 pub use element::Element;

@@ -286,6 +286,7 @@ pub(crate) fn group_line(group: &Group) -> String {
 
 #[cfg(test)]
 mod tests {
+    use zarr::GroupBuilder;
     use zarr::store_api::AnyStore;
     use zarr_store::{Fault, FaultyStore, MemoryStore, When};
 
@@ -295,9 +296,9 @@ mod tests {
     fn a_group_that_cannot_be_listed_does_not_hide_the_others() {
         let faulty = FaultyStore::new(MemoryStore::new());
         let store = AnyStore::blocking(faulty.clone());
-        let root = Group::create(store, "/", JsonObject::new(), &zarr::options()).unwrap();
+        let root = GroupBuilder::new().create(store, "/", &zarr::options()).unwrap();
         for name in ["a/b", "c/d"] {
-            root.create_group(name, JsonObject::new()).unwrap();
+            root.create_group(name, &GroupBuilder::new()).unwrap();
         }
         faulty.heal();
         // The root, then the first group.
@@ -311,7 +312,7 @@ mod tests {
     fn damaged() -> (FaultyStore<MemoryStore>, Node) {
         let faulty = FaultyStore::new(MemoryStore::new());
         let store = AnyStore::blocking(faulty.clone());
-        let mut root = Group::create(store.clone(), "/", JsonObject::new(), &zarr::options()).unwrap();
+        let mut root = GroupBuilder::new().create(store.clone(), "/", &zarr::options()).unwrap();
         for name in ["a/b/c", "d", "e/f"] {
             root.create_array(name, &zarr::ArrayBuilder::new([2], zarr::DataType::Int8)).unwrap();
         }

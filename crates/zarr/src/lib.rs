@@ -19,7 +19,7 @@
 //! | read, write, resize | [`Array`] |
 //! | open to write | [`locate`] with [`OpenOptions::write`], then [`Array::open`] |
 //! | walk and build hierarchies | [`Group`] |
-//! | create an array | [`ArrayBuilder`] |
+//! | create an array or a group | [`ArrayBuilder`], [`GroupBuilder`] |
 //! | your own I/O | [`ReadPlan`] |
 //! | any store of the `object_store` crate | [`store`]`::ObjectStoreAdapter`, with the feature `remote` |
 //! | many arrays at once | [`ReadSet`] |
@@ -56,8 +56,8 @@ pub mod cuda;
 
 pub use zarr_array::{
     Array, ArrayBuilder, ArrayData, ArrayError, AxisSelection, Coalescing, Crossings, DecodeJob, DeviceTarget, Element, Elements, Group,
-    Node, Observer, Options, PendingTensor, Pool, ReadEach, ReadEachToDevice, ReadPlan, ReadSet, Request, RequestId, Selection, Stage,
-    StoredMetadata, Tensor, Version,
+    GroupBuilder, Node, Observer, Options, PendingTensor, Pool, ReadEach, ReadEachToDevice, ReadPlan, ReadSet, Request, RequestId,
+    Selection, Stage, StoredMetadata, Tensor, Version,
 };
 pub use zarr_buffer_api as buffer_api;
 pub use zarr_codec_api as codec_api;

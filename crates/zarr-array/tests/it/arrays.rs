@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{Random, codecs, memory, options, positions, runtime, selection};
 use futures::FutureExt as _;
 use half::f16;
-use zarr_array::{Array, ArrayBuilder, ArrayError, Group, Node, Pool, Selection, StoredMetadata, Version};
+use zarr_array::{Array, ArrayBuilder, ArrayError, Group, GroupBuilder, Node, Pool, Selection, StoredMetadata, Version};
 use zarr_buffer_api::Layout;
 use zarr_meta::{DataType, FillValue, Json, JsonObject};
 use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
@@ -165,8 +165,7 @@ fn appending_grows_along_an_axis() {
 fn what_another_handle_changed_stays() {
     for version in [Version::V2, Version::V3] {
         let (store, options) = (memory(), options());
-        let make = Group::create_async(store.clone(), "/", JsonObject::new(), version, false, &options);
-        let mut group = pollster::block_on(make).unwrap();
+        let mut group = GroupBuilder::new().version(version).create(store.clone(), "/", &options).unwrap();
         let builder = ArrayBuilder::new([2, 3], DataType::UInt8).chunks([1, 3]);
         let mut first = group.create_array("a", &builder).unwrap();
         let mut second = group.array("a").unwrap();
@@ -228,16 +227,15 @@ fn hierarchies_with_and_without_consolidated_metadata() {
         let store: AnyStore = AnyStore::blocking(FilesystemStore::new(directory.path()).unwrap());
         let attributes = JsonObject::new().with("title", "root").with("big", Json::parse(b"123456789012345678901234567890").unwrap());
         let options = options();
-        let make = Group::create_async(store.clone(), "/", attributes.clone(), version, false, &options);
-        let mut root = pollster::block_on(make).unwrap();
-        let inner = root.create_group("inner", JsonObject::new()).unwrap();
+        let mut root = GroupBuilder::new().attributes(attributes.clone()).version(version).create(store.clone(), "/", &options).unwrap();
+        let inner = root.create_group("inner", &GroupBuilder::new()).unwrap();
         let builder = ArrayBuilder::new([4], DataType::Int32).dimension_names(["t"]);
         let builder = if version == Version::V2 { builder.optional_dimension_names(None) } else { builder };
         let array = inner.create_array("a", &builder).unwrap();
         array.write_elements(&Selection::all(), &[1, 2, 3, 4]).unwrap();
         root.create_array("ab", &builder).unwrap();
         assert_eq!(root.names().unwrap(), ["ab", "inner"]);
-        assert!(matches!(root.create_group("inner", JsonObject::new()), Err(ArrayError::Exists { .. })));
+        assert!(matches!(root.create_group("inner", &GroupBuilder::new()), Err(ArrayError::Exists { .. })));
         root.consolidate().unwrap();
 
         let (counted, metrics) = Metrics::any(store.clone());
@@ -262,16 +260,15 @@ fn hierarchies_with_and_without_consolidated_metadata() {
 fn groups_on_the_way_are_created() {
     for version in [Version::V2, Version::V3] {
         let options = options();
-        let make = Group::create_async(memory(), "/top", JsonObject::new(), version, false, &options);
-        let top = pollster::block_on(make).unwrap();
+        let top = GroupBuilder::new().version(version).create(memory(), "/top", &options).unwrap();
         let builder = ArrayBuilder::new([4], DataType::Int32);
         top.create_array("a/b/x", &builder).unwrap();
-        top.create_group("a/c/d", JsonObject::new()).unwrap();
+        top.create_group("a/c/d", &GroupBuilder::new()).unwrap();
         let paths: Vec<String> = top.walk().unwrap().iter().map(|node| node.as_ref().unwrap().path().to_string()).collect();
         assert_eq!(paths, ["/top/a", "/top/a/b", "/top/a/b/x", "/top/a/c", "/top/a/c/d"]);
         assert!(top.children().unwrap().iter().all(|node| matches!(node, Ok(Node::Group(group)) if group.version() == version)));
 
-        let titled = top.create_group("titled", JsonObject::new().with("title", "kept")).unwrap();
+        let titled = top.create_group("titled", &GroupBuilder::new().attributes(JsonObject::new().with("title", "kept"))).unwrap();
         top.create_array("titled/x", &builder).unwrap();
         assert_eq!(top.require_group("titled").unwrap().attributes(), titled.attributes());
         assert_eq!(top.require_group("new/one").unwrap().path().to_string(), "/top/new/one");
@@ -283,12 +280,38 @@ fn groups_on_the_way_are_created() {
         assert_eq!(reserved.is_ok(), version == Version::V2, "{reserved:?}");
         assert_eq!(top.require_group("__y/z").is_ok(), version == Version::V2);
         assert!(matches!(top.create_array("a/b/x/y", &builder), Err(ArrayError::Exists { .. })));
-        assert!(matches!(top.create_group("a/b/x/y", JsonObject::new()), Err(ArrayError::Exists { .. })));
+        assert!(matches!(top.create_group("a/b/x/y", &GroupBuilder::new()), Err(ArrayError::Exists { .. })));
         // Nothing is made for what cannot be made.
         let bad = builder.clone().codecs(codecs(r#"[{"name":"of nobody"}]"#));
         top.create_array("nothing/here", &bad).unwrap_err();
-        assert_eq!(top.create_group("nothing/__z", JsonObject::new()).is_ok(), version == Version::V2);
+        assert_eq!(top.create_group("nothing/__z", &GroupBuilder::new()).is_ok(), version == Version::V2);
         assert_eq!(top.names().unwrap().contains(&"nothing".to_owned()), version == Version::V2);
+    }
+}
+
+#[test]
+fn groups_of_either_version_take_the_place_of_others() {
+    type Create = fn(&GroupBuilder, AnyStore) -> Result<Group, ArrayError>;
+    let blocking: Create = |builder, store| builder.create(store, "/", &options());
+    let native: Create = |builder, store| pollster::block_on(builder.create_async(store, "/", &options()));
+    for create in [blocking, native] {
+        let store = memory();
+        let title = JsonObject::new().with("title", "old");
+        let old = create(&GroupBuilder::new().attributes(title.clone()), store.clone()).unwrap();
+        assert_eq!((old.version(), old.attributes()), (Version::V3, &title));
+        old.create_array("a", &ArrayBuilder::new([4], DataType::Int32)).unwrap();
+        let new = GroupBuilder::new().version(Version::V2);
+        assert!(matches!(create(&new, store.clone()), Err(ArrayError::Exists { .. })));
+        create(&new.clone().overwrite(true), store.clone()).unwrap();
+        let new = Group::open(store, "/", &options()).unwrap();
+        assert_eq!((new.version(), new.attributes(), new.names().unwrap().len()), (Version::V2, &JsonObject::new(), 0));
+
+        let version_3 = GroupBuilder::new().attributes(title.clone()).version(Version::V3);
+        let below = new.create_group("b", &version_3).unwrap();
+        assert_eq!((below.version(), below.attributes()), (Version::V2, &title), "as the group around it");
+        below.create_group("c", &GroupBuilder::new()).unwrap();
+        assert!(matches!(new.create_group("b", &GroupBuilder::new()), Err(ArrayError::Exists { .. })));
+        assert!(new.create_group("b", &GroupBuilder::new().overwrite(true)).unwrap().names().unwrap().is_empty());
     }
 }
 
@@ -297,8 +320,7 @@ fn groups_on_the_way_are_created() {
 fn consolidating_keeps_nodes_that_no_group_leads_to() {
     for version in [Version::V2, Version::V3] {
         let (store, options) = (memory(), options());
-        let make = Group::create_async(store.clone(), "/top", JsonObject::new(), version, false, &options);
-        let mut top = pollster::block_on(make).unwrap();
+        let mut top = GroupBuilder::new().version(version).create(store.clone(), "/top", &options).unwrap();
         let builder = ArrayBuilder::new([4], DataType::Int32);
         let gone = top.create_array("gone", &builder).unwrap();
         top.create_array("apart/x", &builder).unwrap();
@@ -324,8 +346,7 @@ fn consolidating_keeps_nodes_that_no_group_leads_to() {
 fn what_cannot_be_opened_is_consolidated_with_the_others() {
     for version in [Version::V2, Version::V3] {
         let (store, options) = (memory(), options());
-        let make = Group::create_async(store.clone(), "/", JsonObject::new(), version, false, &options);
-        let mut root = pollster::block_on(make).unwrap();
+        let mut root = GroupBuilder::new().version(version).create(store.clone(), "/", &options).unwrap();
         let builder = ArrayBuilder::new([4], DataType::Int32).attributes(JsonObject::new().with("kept", true));
         for name in ["known", "inner/codec", "inner/data_type"] {
             root.create_array(name, &builder).unwrap();
@@ -449,7 +470,7 @@ fn a_page_in_place_of_a_chunk_is_told() {
 
 #[test]
 fn a_node_of_the_other_kind_is_told() {
-    let root = Group::create(memory(), "/", JsonObject::new(), &options()).unwrap();
+    let root = GroupBuilder::new().create(memory(), "/", &options()).unwrap();
     let array = root.create_array("a", &ArrayBuilder::new([4], DataType::Int8)).unwrap();
     let told = |error: ArrayError| {
         assert!(matches!(error, ArrayError::NotFound { .. }), "{error:?}");
@@ -588,9 +609,9 @@ fn zero_dimensions_and_zero_lengths() {
 #[test]
 fn a_name_that_may_not_be_looked_at_is_told_to_who_opens_it() {
     let faulty = FaultyStore::new(MemoryStore::new());
-    let root = Group::create(AnyStore::blocking(faulty.clone()), "/", JsonObject::new(), &options()).unwrap();
+    let root = GroupBuilder::new().create(AnyStore::blocking(faulty.clone()), "/", &options()).unwrap();
     for name in ["a", "b"] {
-        root.create_group(name, JsonObject::new()).unwrap();
+        root.create_group(name, &GroupBuilder::new()).unwrap();
     }
     faulty.inject(When::Key(StoreKey::new("a/zarr.json").unwrap()), Fault::Fail(StoreErrorKind::Permission));
     assert_eq!(root.names().unwrap(), ["a", "b"]);

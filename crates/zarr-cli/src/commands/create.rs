@@ -1,7 +1,7 @@
 //! `zarr create`
 
 use zarr::meta::{Json, JsonObject, NodePath};
-use zarr::{Array, ArrayBuilder, DataType, FillValue, Group, Version};
+use zarr::{Array, ArrayBuilder, DataType, FillValue, Group, GroupBuilder, Version};
 
 use crate::codecs::{self, CodecSpec, Kind};
 use crate::commands::copy::parse_version;
@@ -12,7 +12,7 @@ use crate::describe::{ArrayFacts, group_line};
 use crate::error::{Context as _, Failure, Result};
 use crate::hierarchy::Hierarchy;
 use crate::layout::{Lengths, Shards, parse_data_type, parse_lengths, parse_shards};
-use crate::{json, store, units};
+use crate::{json, units};
 
 /// Create an array, or with --group a group
 ///
@@ -174,8 +174,8 @@ fn create(args: &CreateArgs, new: New, destination: &Destination, context: &Cont
     let created = match new {
         New::Array(builder) => Created::Array(Box::new(builder.create(store.clone(), &destination.path, &options)?)),
         New::Group(attributes) => {
-            let group = Group::create_async(store.clone(), &destination.path, attributes, version, args.overwrite, &options);
-            Created::Group(Box::new(store::wait(group)?))
+            let builder = GroupBuilder::new().attributes(attributes).version(version).overwrite(args.overwrite);
+            Created::Group(Box::new(builder.create(store.clone(), &destination.path, &options)?))
         }
     };
     if let Some(hierarchy) = hierarchy {

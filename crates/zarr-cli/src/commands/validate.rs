@@ -476,7 +476,7 @@ mod tests {
         let faulty = FaultyStore::new(MemoryStore::new());
         let store = AnyStore::blocking(faulty.clone());
         let options = zarr::options();
-        let root = Group::create(store.clone(), "/", Default::default(), &options).unwrap();
+        let root = zarr::GroupBuilder::new().create(store.clone(), "/", &options).unwrap();
         for name in ["a/b", "c"] {
             root.create_array(name, &zarr::ArrayBuilder::new([2], DataType::Int8)).unwrap();
         }

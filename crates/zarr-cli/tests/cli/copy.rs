@@ -107,7 +107,7 @@ fn strings_scalars_and_empty_arrays() {
     let (_directory, at) = temporary();
     let store = zarr::open_url(&at("s"), &zarr::OpenOptions::write()).unwrap();
     let options = zarr::options();
-    let root = zarr::Group::create(store, "/", zarr::meta::JsonObject::new().with("a", 1), &options).unwrap();
+    let root = zarr::GroupBuilder::new().attributes(zarr::meta::JsonObject::new().with("a", 1)).create(store, "/", &options).unwrap();
     let strings = root.create_array("deep/strings", &ArrayBuilder::new([10], DataType::String).chunks([3]));
     let words: Vec<String> = (0..10).map(|number| "é".repeat(number)).collect();
     strings.unwrap().write_elements(&Selection::all(), &words).unwrap();
@@ -309,9 +309,9 @@ fn groups_inside_are_consolidated_as_in_the_source() {
     let (_directory, at) = temporary();
     let options = zarr::options();
     let store = zarr::open_url(&at("s"), &zarr::OpenOptions::write()).unwrap();
-    let mut root = zarr::Group::create(store.clone(), "/", zarr::meta::JsonObject::new(), &options).unwrap();
+    let mut root = zarr::GroupBuilder::new().create(store.clone(), "/", &options).unwrap();
     for name in ["a", "a/deep", "ab", "b"] {
-        root.create_group(name, zarr::meta::JsonObject::new().with("name", name)).unwrap();
+        root.create_group(name, &zarr::GroupBuilder::new().attributes(zarr::meta::JsonObject::new().with("name", name))).unwrap();
     }
     for name in ["a/x", "a/deep/y", "ab/z"] {
         root.create_array(name, &ArrayBuilder::new([4], DataType::Int16).chunks([2])).unwrap();
@@ -359,7 +359,7 @@ fn make_older(path: &str) {
 fn documents_count_where_consolidated_metadata_are_older() {
     let (_directory, at) = temporary();
     let store = zarr::open_url(&at("3"), &zarr::OpenOptions::write()).unwrap();
-    let root = zarr::Group::create(store, "/", zarr::meta::JsonObject::new(), &zarr::options()).unwrap();
+    let root = zarr::GroupBuilder::new().create(store, "/", &zarr::options()).unwrap();
     for name in ["x", "gone", "inside/z"] {
         let array = root.create_array(name, &ArrayBuilder::new([10], DataType::UInt8).chunks([5])).unwrap();
         array.write_elements(&Selection::all(), &[1u8; 10]).unwrap();
