@@ -230,6 +230,23 @@ impl Array {
         product(self.chunk_grid_shape()).map(|chunk| Selection::Blocks(chunk.into_iter().map(|index| index..index + 1).collect()))
     }
 
+    /// The selection of each innermost chunk inside the array's shape, in C order: of each inner chunk for a sharded array, otherwise of each chunk of the grid.
+    pub fn inner_chunk_selections(&self) -> impl Iterator<Item = Selection> + use<> {
+        let (inner, shape) = (self.chunks.cuts.inner.last().cloned(), self.shape().to_vec());
+        let counts = match &inner {
+            Some(inner) => shape.iter().zip(inner).map(|(&len, &inner)| len.div_ceil(inner)).collect(),
+            None => self.chunk_grid_shape(),
+        };
+        product(counts).map(move |chunk| match &inner {
+            // Inner chunks divide all that is around them, also where shards have several shapes.
+            Some(inner) => Selection::ranges(chunk.iter().zip(inner).zip(&shape).map(|((&index, &inner), &len)| {
+                let start = index * inner;
+                start..start.saturating_add(inner).min(len)
+            })),
+            None => Selection::Blocks(chunk.into_iter().map(|index| index..index + 1).collect()),
+        })
+    }
+
     /// Elements of the innermost chunks, the unit of decoding: of inner chunks for a sharded array. For a rectilinear grid without shards, those of the first chunk.
     pub fn inner_chunk_shape(&self) -> Vec<u64> {
         self.chunks.leaf_shape(&vec![0; self.shape().len()])
@@ -461,6 +478,15 @@ impl Array {
     pub fn read_elements<T: Element>(&self, selection: &Selection) -> Result<Vec<T>, ArrayError> {
         check_type::<T>(self.data_type())?;
         T::read(self, selection)
+    }
+
+    /// As [`Array::read_elements`], into memory that is there already: `output` is exactly as long as the selection. Returns the shape.
+    ///
+    /// # Errors
+    /// As [`Array::read_elements`]; [`ArrayError::Parameter`] when `output` has another length. After an error, `output` holds anything.
+    pub fn read_elements_into<T: Element>(&self, selection: &Selection, output: &mut [T]) -> Result<Vec<u64>, ArrayError> {
+        check_type::<T>(self.data_type())?;
+        T::read_into(self, selection, output)
     }
 
     /// As [`Array::read_elements`].

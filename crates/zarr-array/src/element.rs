@@ -27,6 +27,20 @@ pub trait Element: Sized + Clone + Send + Sync + 'static {
         Self::from_data(array.read(selection)?)
     }
 
+    /// Reads a selection of an array whose data type matches, to where other elements were.
+    #[doc(hidden)]
+    fn read_into(array: &Array, selection: &Selection, output: &mut [Self]) -> Result<Vec<u64>, ArrayError> {
+        let data = array.read(selection)?;
+        let shape = data.shape.clone();
+        let elements = Self::from_data(data)?;
+        if elements.len() != output.len() {
+            let (expected, found) = (elements.len(), output.len());
+            return Err(ArrayError::parameter(format!("the selection has {expected} elements, and {found} were given")));
+        }
+        output.iter_mut().zip(elements).for_each(|(to, element)| *to = element);
+        Ok(shape)
+    }
+
     /// Writes a selection of an array whose data type matches.
     #[doc(hidden)]
     fn write(array: &Array, selection: &Selection, elements: &[Self]) -> Result<(), ArrayError>;
@@ -92,6 +106,10 @@ macro_rules! plain {
 
             fn read(array: &Array, selection: &Selection) -> Result<Vec<Self>, ArrayError> {
                 read_plain(array, selection)
+            }
+
+            fn read_into(array: &Array, selection: &Selection, output: &mut [Self]) -> Result<Vec<u64>, ArrayError> {
+                array.read_into(selection, bytemuck::cast_slice_mut(output))
             }
 
             fn write(array: &Array, selection: &Selection, elements: &[Self]) -> Result<(), ArrayError> {

@@ -19,7 +19,7 @@ pub enum Selection {
     Points(Vec<Vec<i64>>),
     /// The elements where a mask of the array's shape, in C order, is true. The result has one axis, in C order.
     Mask(Vec<bool>),
-    /// Whole chunks: a range of chunk coordinates for each axis.
+    /// Whole chunks of the chunk grid (shards, for a sharded array): a range of chunk coordinates for each axis.
     Blocks(Vec<Range<u64>>),
 }
 

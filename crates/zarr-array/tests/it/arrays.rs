@@ -722,6 +722,65 @@ fn of_positions_that_are_written_several_times_the_last_one_stays() {
 }
 
 #[test]
+fn inner_chunks_come_in_c_order_and_end_with_the_array() {
+    for (name, builder) in crate::common::layouts() {
+        let array = builder.create(memory(), "/", &options()).unwrap();
+        let found: Vec<Selection> = array.inner_chunk_selections().collect();
+        if array.shard_levels().is_empty() {
+            assert_eq!(found, array.chunk_selections().collect::<Vec<_>>(), "{name}");
+            continue;
+        }
+        let inner = array.inner_chunk_shape();
+        let cut = |axis: usize| -> Vec<std::ops::Range<u64>> {
+            let (len, step) = (array.shape()[axis], inner[axis]);
+            (0..len).step_by(step as usize).map(|start| start..len.min(start + step)).collect()
+        };
+        let mut expected = Vec::new();
+        for a in cut(0) {
+            for b in cut(1) {
+                expected.extend(cut(2).into_iter().map(|c| Selection::ranges([a.clone(), b.clone(), c])));
+            }
+        }
+        assert_eq!(found, expected, "{name}");
+    }
+    let scalar = ArrayBuilder::new([], DataType::Int8).create(memory(), "/", &options()).unwrap();
+    assert_eq!(scalar.inner_chunk_selections().count(), 1);
+    let none = ArrayBuilder::new([0, 8], DataType::Int8).chunks([2, 2]).shards([4, 4]).create(memory(), "/", &options()).unwrap();
+    assert_eq!(none.inner_chunk_selections().count(), 0);
+}
+
+#[test]
+fn elements_are_read_to_where_others_were() {
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    let values: Vec<i32> = (0..13 * 9 * 7).collect();
+    let wanted = Selection::parse("::-3, 2:, [6, 0, 0]", 3).unwrap();
+    let expected: Vec<i32> = positions(&wanted, &[13, 9, 7]).0.iter().map(|&at| values[at]).collect();
+    for (name, builder) in crate::common::layouts() {
+        for store in [memory(), AnyStore::Async(Arc::new(BlockingToAsync::new(MemoryStore::new())))] {
+            let array = builder.create(store, "/", &options()).unwrap();
+            array.write_elements(&Selection::all(), &values).unwrap();
+            let mut output = vec![-1; expected.len()];
+            assert_eq!(array.read_elements_into(&wanted, &mut output).unwrap(), [5, 7, 3], "{name}");
+            assert_eq!(output, expected, "{name}");
+            assert!(matches!(array.read_elements_into(&wanted, &mut output[1..]), Err(ArrayError::Parameter(_))));
+            assert!(matches!(array.read_elements_into(&wanted, &mut [0u32; 105]), Err(ArrayError::Parameter(_))));
+        }
+    }
+    let array = ArrayBuilder::new([3], DataType::Bool).create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &[true, false, true]).unwrap();
+    let mut output = [false, true, false];
+    array.read_elements_into(&Selection::all(), &mut output).unwrap();
+    assert_eq!(output, [true, false, true]);
+    let array = ArrayBuilder::new([2], DataType::String).create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &["a".to_owned(), "bc".to_owned()]).unwrap();
+    let mut output = vec![String::new(), "was here".to_owned()];
+    array.read_elements_into(&Selection::all(), &mut output).unwrap();
+    assert_eq!(output, ["a", "bc"]);
+    assert!(matches!(array.read_elements_into(&Selection::all(), &mut output[..1]), Err(ArrayError::Parameter(_))));
+}
+
+#[test]
 fn data_are_written_from_where_they_lie() {
     let mut random = Random(29);
     let data: Vec<i32> = (0..4000).map(|_| random.below(1 << 31) as i32).collect();
