@@ -13,6 +13,11 @@ use crate::{Array, ArrayError, Group, Options};
 
 /// Describes a new array. Only shape and data type have no default.
 ///
+/// No setting gives way to another one: [`codecs`](Self::codecs) goes with none of the parts of a chain ([`filters`](Self::filters),
+/// [`array_to_bytes`](Self::array_to_bytes), [`compressors`](Self::compressors)), [`chunk_grid`](Self::chunk_grid) neither with [`chunks`](Self::chunks) nor with
+/// [`shards`](Self::shards), and [`index_at_start`](Self::index_at_start) needs shards. All else is an error of [`metadata`](Self::metadata) and
+/// [`create`](Self::create).
+///
 /// ```no_run
 /// # use zarr_array::{Array, ArrayBuilder, ArrayError, Options};
 /// # fn create(store: zarr_store_api::AnyStore, options: &Options) -> Result<Array, ArrayError> {
@@ -81,7 +86,7 @@ impl ArrayBuilder {
         self
     }
 
-    /// A chunk grid of any kind, in place of [`ArrayBuilder::chunks`].
+    /// A chunk grid of any kind; of shards, where [`ArrayBuilder::codecs`] has some.
     #[must_use]
     pub fn chunk_grid(mut self, grid: ChunkGrid) -> Self {
         self.grid = Some(grid);
@@ -124,14 +129,15 @@ impl ArrayBuilder {
         self
     }
 
-    /// The whole codec chain as the metadata will have it, shards included, in place of the parts above.
+    /// The whole codec chain of a chunk (of an inner chunk, where there are [`shards`](Self::shards)), in place of the three parts above. Where `sharding_indexed` is in it,
+    /// [`chunks`](Self::chunks) is the shape of its shards.
     #[must_use]
     pub fn codecs(mut self, codecs: impl Into<Vec<Extension>>) -> Self {
         self.codecs = Some(codecs.into());
         self
     }
 
-    /// Puts the index of shards at their start. Default: at their end.
+    /// Puts the index of [`ArrayBuilder::shards`] at their start. Default: at their end.
     #[must_use]
     pub fn index_at_start(mut self) -> Self {
         self.index_at_start = true;
@@ -183,14 +189,15 @@ impl ArrayBuilder {
     /// The metadata that the array will have.
     ///
     /// # Errors
-    /// [`ArrayError::Metadata`] when the parts do not fit together, or version 2 cannot express them.
+    /// [`ArrayError::Parameter`] when settings contradict each other; [`ArrayError::Metadata`] when the parts do not fit together, or version 2 cannot express them.
     pub fn metadata(&self) -> Result<StoredMetadata, ArrayError> {
+        self.check_settings()?;
         let size = self.data_type.fixed_size();
         let chunks = self.chunks.clone().unwrap_or_else(|| default_chunks(&self.shape, size.unwrap_or(64)));
         let outer = self.shards.clone().unwrap_or_else(|| chunks.clone());
         let grid = self.grid.clone().unwrap_or_else(|| ChunkGrid::regular(outer));
         let fill_value = self.fill_value.clone().unwrap_or_else(|| FillValue::default_for(&self.data_type));
-        let codecs = self.codecs.clone().unwrap_or_else(|| self.default_codecs(&chunks));
+        let codecs = self.chain(&chunks);
         let mut metadata = ArrayMetadataV3::new(self.shape.clone(), self.data_type.clone(), grid, fill_value, codecs);
         metadata.attributes = self.attributes.clone();
         metadata.dimension_names = self.dimension_names.clone();
@@ -206,15 +213,30 @@ impl ArrayBuilder {
         }
     }
 
-    fn default_codecs(&self, chunks: &[u64]) -> Vec<Extension> {
-        let mut codecs = self.filters.clone();
-        codecs.push(self.array_to_bytes.clone().unwrap_or_else(|| match &self.data_type {
-            DataType::String => Extension::new("vlen-utf8"),
-            DataType::Bytes => Extension::new("vlen-bytes"),
-            data_type => bytes_codec(data_type.is_byte_order_sensitive().then_some(Endianness::Little)),
-        }));
-        let zstd = || JsonObject::new().with("level", 3u64).with("checksum", false);
-        codecs.extend(self.compressors.clone().unwrap_or_else(|| vec![Extension::with_configuration("zstd", zstd())]));
+    /// That no setting has to give way to another one.
+    fn check_settings(&self) -> Result<(), ArrayError> {
+        let parts = !self.filters.is_empty() || self.array_to_bytes.is_some() || self.compressors.is_some();
+        let (grid, shards) = (self.grid.is_some(), self.shards.is_some());
+        let contradictions = [
+            (
+                self.codecs.is_some() && parts,
+                "`codecs` and parts of a chain: put `filters`, `array_to_bytes` and `compressors` into `codecs`, or leave it out",
+            ),
+            (grid && self.chunks.is_some(), "`chunk_grid` and `chunks`: leave one of them out"),
+            (grid && shards, "`chunk_grid` and `shards`: have the grid be that of shards, and put `sharding_indexed` into `codecs`"),
+            (
+                self.index_at_start && !shards,
+                "`index_at_start` without shards: set `shards`, or say it in the `sharding_indexed` of `codecs`",
+            ),
+        ];
+        match contradictions.into_iter().find(|(found, _)| *found) {
+            Some((_, what)) => Err(ArrayError::parameter(format!("a new array was given {what}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn chain(&self, chunks: &[u64]) -> Vec<Extension> {
+        let codecs = self.codecs.clone().unwrap_or_else(|| self.chain_of_parts());
         if self.shards.is_none() {
             return codecs;
         }
@@ -228,13 +250,25 @@ impl ArrayBuilder {
         vec![Extension::with_configuration("sharding_indexed", configuration)]
     }
 
+    fn chain_of_parts(&self) -> Vec<Extension> {
+        let mut codecs = self.filters.clone();
+        codecs.push(self.array_to_bytes.clone().unwrap_or_else(|| match &self.data_type {
+            DataType::String => Extension::new("vlen-utf8"),
+            DataType::Bytes => Extension::new("vlen-bytes"),
+            data_type => bytes_codec(data_type.is_byte_order_sensitive().then_some(Endianness::Little)),
+        }));
+        let zstd = || JsonObject::new().with("level", 3u64).with("checksum", false);
+        codecs.extend(self.compressors.clone().unwrap_or_else(|| vec![Extension::with_configuration("zstd", zstd())]));
+        codecs
+    }
+
     /// Stores the metadata and opens the array.
     ///
     /// No group above it is created: that is what [`Group::create_array`] does. Chunks that are stored already become the array's, unless it overwrites.
     ///
     /// # Errors
-    /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Metadata`], [`ArrayError::Codecs`] when path or description does not hold
-    /// together: then nothing was stored; when the store fails.
+    /// [`ArrayError::Exists`] when there is a node and it may not be replaced; [`ArrayError::Parameter`], [`ArrayError::Metadata`], [`ArrayError::Codecs`] when path or
+    /// description does not hold together: then nothing was stored; when the store fails.
     pub fn create(&self, store: impl Into<AnyStore>, path: &str, options: &Options) -> Result<Array, ArrayError> {
         block_on(self.create_async(store, path, options))
     }

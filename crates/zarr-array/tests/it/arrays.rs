@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, GroupBuilder, Node, Pool, Selection, StoredMetadata, Version};
 use zarr_buffer_api::Layout;
-use zarr_meta::{DataType, FillValue, Json, JsonObject};
+use zarr_meta::{ChunkGrid, DataType, FillValue, Json, JsonObject};
 use zarr_store::{BlockingToAsync, Fault, FaultyStore, FilesystemStore, MemoryStore, Metrics, When};
 use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore};
 
@@ -940,6 +940,42 @@ fn metadata_is_version_2_when_asked() {
     assert!(sharded.create(memory(), "/", &options()).is_err(), "version 2 has no shards");
     assert!(matches!(array.clone().erase(), Ok(())));
     assert!(matches!(Array::open(array.store().clone(), "/", &options()), Err(ArrayError::NotFound { .. })));
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let bytes = r#"[{"name":"bytes","configuration":{"endian":"little"}}]"#;
+    let chain = || codecs(bytes);
+    let grid = || ChunkGrid::regular([4, 4]);
+    let base = || ArrayBuilder::new([8, 8], DataType::Int16);
+    for (builder, told) in [
+        (base().codecs(chain()).index_at_start(), "`sharding_indexed` of `codecs`"),
+        (base().codecs(chain()).compressors([]), "`compressors` into `codecs`"),
+        (base().codecs(chain()).filters(codecs(r#"[{"name":"transpose","configuration":{"order":[1,0]}}]"#)), "`filters`"),
+        (base().codecs(chain()).array_to_bytes(chain().remove(0)), "`array_to_bytes`"),
+        (base().chunk_grid(grid()).chunks([4, 4]), "leave one of them out"),
+        (base().chunk_grid(grid()).shards([4, 4]), "`sharding_indexed` into `codecs`"),
+        (base().chunks([2, 2]).index_at_start(), "set `shards`"),
+    ] {
+        let store = memory();
+        for error in [builder.metadata().unwrap_err(), builder.create(store.clone(), "/", &options()).unwrap_err()] {
+            assert!(matches!(error, ArrayError::Parameter(_)) && error.to_string().contains(told), "{error}");
+        }
+        assert!(matches!(Array::open(store, "/", &options()), Err(ArrayError::NotFound { .. })));
+    }
+    for builder in [
+        base().chunks([4, 4]).codecs(chain()),
+        base().chunk_grid(grid()).codecs(chain()),
+        base().chunk_grid(grid()).compressors([]),
+        base().chunks([2, 2]).shards([4, 4]).index_at_start().filters([]),
+    ] {
+        builder.create(memory(), "/", &options()).unwrap();
+    }
+    // Shards of one's own chain.
+    let sharded = base().chunks([2, 2]).shards([4, 4]).index_at_start().codecs(chain()).create(memory(), "/", &options()).unwrap();
+    assert_eq!((sharded.shard_levels(), sharded.inner_chunk_shape()), (vec![vec![2, 2]], vec![2, 2]));
+    let text = sharded.metadata().codecs[0].to_json().to_string();
+    assert!(text.contains(r#""codecs":[{"name":"bytes""#) && text.contains(r#""index_location":"start""#), "{text}");
 }
 
 #[test]
