@@ -64,7 +64,7 @@ pub use zarr_codec_api as codec_api;
 pub use zarr_codec_api::{Policy, Registry};
 pub use zarr_codecs_cpu as codecs_cpu;
 pub use zarr_meta as meta;
-pub use zarr_meta::{DataType, FillValue};
+pub use zarr_meta::{ChunkGrid, ChunkKeyEncoding, DataType, Extension, FillValue, Json, JsonObject};
 pub use zarr_store as store;
 pub use zarr_store::{OpenOptions, open_url};
 pub use zarr_store_api as store_api;
@@ -91,6 +91,15 @@ pub fn open(url: &str) -> Result<Node, ArrayError> {
     Node::open(store, &path, &options())
 }
 
+/// As [`open`].
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_async(url: &str) -> Result<Node, ArrayError> {
+    let (store, path) = locate(url, &OpenOptions::read())?;
+    Node::open_async(store, &path, &options()).await
+}
+
 /// Opens an array to read. See [`open`]. To write to it, too, [`locate`] its store with [`OpenOptions::write`] and use [`Array::open`].
 ///
 /// # Errors
@@ -100,6 +109,15 @@ pub fn open_array(url: &str) -> Result<Array, ArrayError> {
     Array::open(store, &path, &options())
 }
 
+/// As [`open_array`].
+///
+/// # Errors
+/// As [`open_array`].
+pub async fn open_array_async(url: &str) -> Result<Array, ArrayError> {
+    let (store, path) = locate(url, &OpenOptions::read())?;
+    Array::open_async(store, &path, &options()).await
+}
+
 /// Opens a group to read. See [`open`].
 ///
 /// # Errors
@@ -107,6 +125,15 @@ pub fn open_array(url: &str) -> Result<Array, ArrayError> {
 pub fn open_group(url: &str) -> Result<Group, ArrayError> {
     let (store, path) = locate(url, &OpenOptions::read())?;
     Group::open(store, &path, &options())
+}
+
+/// As [`open_group`].
+///
+/// # Errors
+/// As [`open_group`].
+pub async fn open_group_async(url: &str) -> Result<Group, ArrayError> {
+    let (store, path) = locate(url, &OpenOptions::read())?;
+    Group::open_async(store, &path, &options()).await
 }
 
 /// Splits a URL into a store and the path of a node in it: what follows a zip archive is a path inside, all else is the store. [`zarr_store::local_archive`] says what
@@ -161,6 +188,20 @@ mod tests {
         for url in ["s3://bucket/a.zip", "https://host/a.zipper/b", "data/a.zip/b", "s3://é"] {
             assert_eq!(archive_in_url(url), None, "{url}");
         }
+    }
+
+    #[test]
+    fn blocking_and_async_calls_open_the_same() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/north_america.zarr");
+        let inside = format!("{root}/air_temperature");
+        assert!(matches!(pollster::block_on(open_async(root)), Ok(Node::Group(_))));
+        assert!(matches!(pollster::block_on(open_async(&inside)), Ok(Node::Array(_))));
+        let (blocking, array) = (open_array(&inside).unwrap(), pollster::block_on(open_array_async(&inside)).unwrap());
+        assert_eq!(array.metadata(), blocking.metadata());
+        let (blocking, group) = (open_group(root).unwrap(), pollster::block_on(open_group_async(root)).unwrap());
+        assert_eq!(group.names().unwrap(), blocking.names().unwrap());
+        assert!(matches!(pollster::block_on(open_array_async(root)), Err(ArrayError::NotFound { .. })));
+        assert!(matches!(pollster::block_on(open_group_async(&inside)), Err(ArrayError::NotFound { .. })));
     }
 
     #[test]
