@@ -34,10 +34,11 @@ LINES = [
     *(("far", variant, "read_all") for variant in WHOLE),
     *(("far", variant, mode) for mode in ("read_box", "read_inner") for variant in SHARDS),
     *(("far", variant, "read_ahead") for variant in ("f32-zstd", "u16-small-blosc-lz4")),
+    ("far", "u16-raw", "read_chunks"),
     *(("near", variant, "read_all") for variant in WHOLE),
 ]
 # Calls of a work list: one by one they take round trips each.
-CALLS = {"read_box": 24, "read_inner": 24, "read_ahead": 512}
+CALLS = {"read_box": 24, "read_inner": 24, "read_ahead": 512, "read_chunks": 16}
 SLOW = 3.0
 
 
