@@ -848,7 +848,8 @@ impl Array {
     /// # Errors
     /// As [`Array::resize`] and [`Array::write`].
     pub fn append(&mut self, axis: usize, data: &[u8]) -> Result<(), ArrayError> {
-        let (before, added) = block_on(self.grow(axis, data.len()))?;
+        let elements = self.elements_in(data.len())?;
+        let (before, added) = block_on(self.grow(axis, elements))?;
         let written = self.write(&added, data);
         if written.is_err() {
             block_on(self.take_back(&before));
@@ -862,7 +863,8 @@ impl Array {
     /// As [`Array::append`].
     pub async fn append_async(&mut self, axis: usize, data: impl Into<bytes::Bytes>) -> Result<(), ArrayError> {
         let data = data.into();
-        let (before, added) = self.grow(axis, data.len()).await?;
+        let elements = self.elements_in(data.len())?;
+        let (before, added) = self.grow(axis, elements).await?;
         let written = self.write_async(&added, data).await;
         if written.is_err() {
             self.take_back(&before).await;
@@ -870,15 +872,52 @@ impl Array {
         written
     }
 
-    /// Makes the array longer by `len` bytes along `axis`: its shape before, and the selection that they are.
-    async fn grow(&mut self, axis: usize, len: usize) -> Result<(Vec<u64>, Selection), ArrayError> {
+    /// As [`Array::append`], of Rust values.
+    ///
+    /// # Errors
+    /// [`ArrayError::Parameter`] when `T` is not the array's data type; otherwise as [`Array::append`].
+    pub fn append_elements<T: Element>(&mut self, axis: usize, elements: &[T]) -> Result<(), ArrayError> {
+        check_type::<T>(self.data_type())?;
+        let (before, added) = block_on(self.grow(axis, elements.len() as u64))?;
+        let written = self.write_elements(&added, elements);
+        if written.is_err() {
+            block_on(self.take_back(&before));
+        }
+        written
+    }
+
+    /// As [`Array::append_elements`]. If the future is dropped, the array stays longer.
+    ///
+    /// # Errors
+    /// As [`Array::append_elements`].
+    pub async fn append_elements_async<T: Element>(&mut self, axis: usize, elements: &[T]) -> Result<(), ArrayError> {
+        check_type::<T>(self.data_type())?;
+        let (before, added) = self.grow(axis, elements.len() as u64).await?;
+        let written = self.write_elements_async(&added, elements).await;
+        if written.is_err() {
+            self.take_back(&before).await;
+        }
+        written
+    }
+
+    /// How many elements so many bytes are.
+    fn elements_in(&self, bytes: usize) -> Result<u64, ArrayError> {
+        self.check_fixed()?;
+        match self.item_size() {
+            Some(size) if size > 0 && bytes.is_multiple_of(size) => Ok((bytes / size) as u64),
+            _ => Err(ArrayError::parameter(format!("{bytes} bytes are no whole number of elements"))),
+        }
+    }
+
+    /// Makes the array longer by so many elements along `axis`: its shape before, and the selection that they are.
+    async fn grow(&mut self, axis: usize, elements: u64) -> Result<(Vec<u64>, Selection), ArrayError> {
         let data_type = self.data_type().clone();
         self.refresh_async().await?;
         if *self.data_type() != data_type {
             return Err(ArrayError::parameter("the array was created anew, with another data type"));
         }
         let before = self.shape().to_vec();
-        let (grown, added) = self.grown(axis, len)?;
+        let (grown, added) = self.grown(axis, elements)?;
         self.set_shape(&grown, false).await?;
         Ok((before, added))
     }
@@ -891,19 +930,19 @@ impl Array {
         }
     }
 
-    /// The shape with `len` bytes more along `axis`, and the selection that they are.
-    fn grown(&self, axis: usize, len: usize) -> Result<(Vec<u64>, Selection), ArrayError> {
-        self.check_fixed()?;
+    /// The shape with so many elements more along `axis`, and the selection that they are.
+    fn grown(&self, axis: usize, elements: u64) -> Result<(Vec<u64>, Selection), ArrayError> {
         let shape = self.shape().to_vec();
         let old = shape.get(axis).copied().ok_or_else(|| ArrayError::parameter(format!("axis {axis} of an array of {}", shape.len())))?;
-        let slab = shape.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, &len)| len).product::<u64>();
-        let slab_bytes = slab.saturating_mul(self.item_size().unwrap_or(1) as u64);
-        if slab_bytes == 0 || !(len as u64).is_multiple_of(slab_bytes) {
-            return Err(ArrayError::parameter(format!("{len} bytes are no whole number of slabs of {slab_bytes}")));
+        let others = shape.iter().enumerate().filter(|(other, _)| *other != axis);
+        let slab = others.fold(1u64, |product, (_, &len)| product.saturating_mul(len));
+        if slab == 0 || !elements.is_multiple_of(slab) {
+            return Err(ArrayError::parameter(format!("{elements} elements are no whole number of slabs of {slab}")));
         }
+        let new = old.checked_add(elements / slab).ok_or_else(|| ArrayError::parameter("the array would be too long"))?;
         let mut grown = shape;
         if let Some(axis) = grown.get_mut(axis) {
-            *axis += len as u64 / slab_bytes;
+            *axis = new;
         }
         let ranges = grown.iter().enumerate().map(|(other, &len)| if other == axis { old..len } else { 0..len });
         let selection = Selection::ranges(ranges);

@@ -33,8 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     array.resize(&[365, ROWS as u64, COLUMNS as u64])?;
     let january: Vec<f32> = (0..31).flat_map(day).collect();
     array.write_elements(&Selection::parse("0:31", 3)?, &january)?;
-    let bytes: Vec<u8> = day(365).into_iter().flat_map(f32::to_ne_bytes).collect();
-    array.append(0, &bytes)?;
+    array.append_elements(0, &day(365))?;
 
     // Readers of the whole hierarchy ask for one document.
     root.consolidate()?;

@@ -157,8 +157,19 @@ fn appending_grows_along_an_axis() {
     }
     assert_eq!(array.shape(), [10, 4]);
     assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), (0..40).collect::<Vec<i32>>());
+    array.append_elements(0, &[40, 41, 42, 43]).unwrap();
+    pollster::block_on(array.append_elements_async(0, &[44, 45, 46, 47])).unwrap();
+    assert_eq!(array.read_elements::<i32>(&Selection::parse("10:", 2).unwrap()).unwrap(), (40..48).collect::<Vec<i32>>());
     assert!(array.append(0, &[1, 2, 3]).is_err());
+    assert!(array.append_elements(0, &[1, 2, 3]).is_err());
+    assert!(array.append_elements(0, &[1.0f32; 4]).is_err());
     assert!(array.append(2, &[]).is_err());
+    assert_eq!(array.shape(), [12, 4]);
+
+    let mut texts = ArrayBuilder::new([0, 2], DataType::String).chunks([3, 2]).create(memory(), "/", &options()).unwrap();
+    texts.append_elements(0, &["a".to_owned(), "b".to_owned()]).unwrap();
+    pollster::block_on(texts.append_elements_async(0, &["c".to_owned(), String::new()])).unwrap();
+    assert_eq!(texts.read_elements::<String>(&Selection::all()).unwrap(), ["a", "b", "c", ""]);
 }
 
 #[test]
