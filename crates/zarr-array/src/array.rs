@@ -531,8 +531,7 @@ impl Array {
         if plan.outgrown.is_some() {
             return Ok(plan);
         }
-        let outgrown =
-            plan.sets_outside() && node::load_shape(&self.storage, &self.path, self.version()).await?.as_ref() != Some(&plan.shape);
+        let outgrown = plan.sets_outside() && !node::has_shape(&self.storage, &self.path, self.version(), &plan.shape).await?;
         Ok(Plan { outgrown: Some(outgrown), ..plan })
     }
 

@@ -172,15 +172,15 @@ pub(crate) async fn load_documents(storage: &Storage, path: &NodePath) -> Result
     Ok(None)
 }
 
-/// The shape of the array at a path, as it is stored; `None` where there is no telling.
-pub(crate) async fn load_shape(storage: &Storage, path: &NodePath, version: Version) -> Result<Option<Vec<u64>>, ArrayError> {
+/// Whether the array at a path has, as it is stored, a certain shape, or is not stored at all.
+pub(crate) async fn has_shape(storage: &Storage, path: &NodePath, version: Version, shape: &[u64]) -> Result<bool, ArrayError> {
     let name = match version {
         Version::V2 => ".zarray",
         Version::V3 => "zarr.json",
     };
-    let Some(text) = document(storage, &key(path, name)?).await? else { return Ok(None) };
-    let shape = |document: &Json| document.get("shape")?.as_array()?.iter().map(Json::as_u64).collect();
-    Ok(Json::parse(&text).ok().as_ref().and_then(shape))
+    let Some(text) = document(storage, &key(path, name)?).await? else { return Ok(true) };
+    let stored = |document: &Json| document.get("shape")?.as_array()?.iter().map(Json::as_u64).collect::<Option<Vec<u64>>>();
+    Ok(Json::parse(&text).ok().as_ref().and_then(stored).as_deref() == Some(shape))
 }
 
 /// Stores the metadata of a node. The document that makes it a node comes last, so that a writer that is cut off leaves no half node.

@@ -64,7 +64,8 @@ impl Options {
     }
 
     /// Sets how many requests a read or write has in flight at an async store: 64, unless this says otherwise. A store that is far away and fast wants many, one that
-    /// counts its clients' connections few. A chunk of more than 8 MiB counts as up to eight requests, as object stores are asked for it in pieces.
+    /// counts its clients' connections few. A chunk of more than 8 MiB counts as up to eight requests, as object stores read and write it in
+    /// pieces; one alone may be as many, whatever this says.
     #[must_use]
     pub fn with_concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency.max(1);

@@ -534,11 +534,11 @@ fn in_groups(fetch: Fetch) -> Vec<Fetch> {
     groups
 }
 
-/// How many requests the stores that read large values in pieces make of one of so many bytes, at a time.
-fn requests_of(bytes: usize) -> usize {
+/// How many requests the stores that read and write large values in pieces make of one of so many bytes, at a time.
+pub(crate) fn requests_of(bytes: usize) -> usize {
     const PIECE: usize = 4 << 20;
     const AT_ONCE: usize = 8;
-    if bytes > 2 * PIECE { (bytes / PIECE).min(AT_ONCE) } else { 1 }
+    if bytes > 2 * PIECE { bytes.div_ceil(PIECE).min(AT_ONCE) } else { 1 }
 }
 
 /// Asks an async store, when the gate lets it; the pass is for as long as somebody keeps the bytes.
@@ -556,7 +556,8 @@ pub(crate) async fn fetch_gated(
         }
         (known, _) => known,
     };
-    let requests = fetch.ranges.len().max(requests_of(expected.unwrap_or(0)));
+    let len = |range: &ByteRange| range.len_hint().map_or(expected.unwrap_or(0), |len| usize::try_from(len).unwrap_or(usize::MAX));
+    let requests = fetch.ranges.iter().map(|range| requests_of(len(range))).sum();
     let mut pass = gate.enter(requests, expected).await;
     let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
     pass.answered(bytes.iter().flatten().map(Bytes::len).sum());

@@ -18,6 +18,7 @@ use crate::gate::Gate;
 use crate::geometry::{Cells, Leaf, chunk_inside};
 use crate::plan::{ChunkNode, Plan, Step, covers_in_order, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
+use crate::read::requests_of;
 use crate::shard_index::{IndexLocation, entry_number};
 use crate::storage::{Storage, block_on};
 
@@ -113,7 +114,8 @@ pub(crate) async fn write_async(
             let (chunk, cells) = plan.cut.chunk(index);
             let key = plan.keys.key(&chunk)?;
             // The old value and the new one may have as many bytes as the chunk.
-            let _pass = gate.enter(1, plan.chunks.byte_len_at(&chunk)).await;
+            let len = plan.chunks.byte_len_at(&chunk);
+            let _pass = gate.enter(requests_of(len.unwrap_or(0)), len).await;
             let whole = Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.is_whole(&chunk, &cells);
             let old = if whole { None } else { storage.get(&key, ByteRange::All).await? };
             let node = ChunkNode { chunk: chunk.into(), key, cells };

@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use tokio::runtime::Runtime;
 use zarr_conformance::assert_conforms;
@@ -24,6 +24,11 @@ struct Counting {
     reads: AtomicU64,
     no_suffixes: bool,
     no_tags: bool,
+    /// It passes over conditions.
+    no_conditions: bool,
+    /// It does not answer ranges, or not those of empty values.
+    no_ranges: bool,
+    no_empty_ranges: bool,
     /// So many times, what was read last is replaced by as many bytes, each one larger.
     replaced: AtomicU64,
 }
@@ -44,8 +49,15 @@ impl ObjectStore for Counting {
         self.inner.put_multipart_opts(path, options).await
     }
 
-    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+    async fn get_opts(&self, path: &Path, mut options: GetOptions) -> Result<GetResult> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.no_conditions {
+            options.if_match = None;
+        }
+        let is_empty = self.no_empty_ranges && self.inner.head(path).await?.size == 0;
+        if options.range.is_some() && (self.no_ranges || is_empty) {
+            return Err(object_store::Error::NotSupported { source: "no ranges here".into() });
+        }
         if self.no_suffixes && matches!(options.range, Some(GetRange::Suffix(_))) {
             return Err(object_store::Error::NotSupported { source: "no suffixes here".into() });
         }
@@ -198,4 +210,31 @@ fn pieces_are_of_one_value() {
     assert!(into[..130].iter().copied().eq(3..133));
     inner.replaced.store(100, Ordering::Relaxed);
     assert!(store.get(&key("a"), ByteRange::All).unwrap().unwrap().windows(2).all(|pair| pair[1] == pair[0] + 1));
+
+    // Where nothing fits together, one request does, and from then on no more are made.
+    for odd in
+        [Counting { no_conditions: true, replaced: 100.into(), ..Counting::default() }, Counting { no_ranges: true, ..Counting::default() }]
+    {
+        let (inner, store) = counted(odd, &value);
+        assert!(store.get(&key("a"), ByteRange::All).unwrap().unwrap().windows(2).all(|pair| pair[1] == pair[0] + 1));
+        inner.replaced.store(0, Ordering::Relaxed);
+        assert!(requests(&inner) <= 3 * 4 + 1);
+        store.get(&key("a"), ByteRange::All).unwrap();
+        assert_eq!(requests(&inner), 1);
+    }
+
+    // Of an empty value nothing is learnt of others.
+    let (inner, store) = counted(Counting { no_empty_ranges: true, ..Counting::default() }, &value);
+    store.set(&key("b"), Vec::new().into()).unwrap();
+    store.get(&key("a"), ByteRange::All).unwrap();
+    assert_eq!(store.get(&key("b"), ByteRange::All).unwrap().unwrap().len(), 0);
+    requests(&inner);
+    assert_eq!(store.get(&key("a"), (20..30).into()).unwrap().unwrap(), value[20..30]);
+    assert_eq!(requests(&inner), 1);
+
+    let store = ObjectStoreAdapter::new(Arc::new(InMemory::new()), "memory://").with_read_pieces(1 << 20, 128 << 20);
+    let store = AsyncToBlocking::new(store).unwrap();
+    let large: Vec<u8> = (0..(130 << 20)).map(|at| (at >> 20) as u8).collect();
+    store.set(&key("a"), large.clone().into()).unwrap();
+    assert!(store.get(&key("a"), ByteRange::All).unwrap().unwrap() == large);
 }

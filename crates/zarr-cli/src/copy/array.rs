@@ -254,11 +254,11 @@ mod tests {
         Context::new(&crate::args::Global { quiet: true, json: false, threads: None, settings: Vec::new() }).unwrap()
     }
 
-    /// An array of as many chunks, each of two bytes.
-    fn array(chunks: u64) -> Array {
-        let builder = ArrayBuilder::new([2 * chunks], DataType::UInt8).chunks([2]).compressors([]);
+    /// An array of so many bytes, two in a chunk.
+    fn array(len: u64) -> Array {
+        let builder = ArrayBuilder::new([len], DataType::UInt8).chunks([2]).compressors([]);
         let array = builder.create(MemoryStore::new(), "/", &zarr::options()).unwrap();
-        array.write_elements(&Selection::all(), &vec![7u8; 2 * chunks as usize]).unwrap();
+        array.write_elements(&Selection::all(), &vec![7u8; len as usize]).unwrap();
         array
     }
 
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn no_more_chunks_are_copied_after_a_failure() {
         let target = FaultyStore::new(MemoryStore::new()).with(When::Write(20), Fault::Fail(StoreErrorKind::NoSpace));
-        assert!(copy(&array(5000), target.clone(), true, false).is_err());
+        assert!(copy(&array(10_000), target.clone(), true, false).is_err());
         // Some were under way.
         let copied = store::list(&AnyStore::from(target.inner().clone()), &StorePrefix::root()).unwrap().len();
         assert!((20..1000).contains(&copied), "{copied}");
@@ -279,12 +279,13 @@ mod tests {
     /// A crash of the machine may leave files without their bytes.
     #[test]
     fn chunks_that_lost_bytes_are_copied_again() {
-        let source = array(10);
-        for (same_chunks, left) in [(true, ""), (true, "x"), (false, "")] {
+        // The shape cuts the last of ten chunks.
+        let source = array(19);
+        for (same_chunks, lost, left) in [(true, "c/3", ""), (true, "c/3", "x"), (false, "c/3", ""), (false, "c/9", "")] {
             let target = MemoryStore::new();
             copy(&source, target.clone(), same_chunks, false).unwrap();
             let store = AnyStore::from(target.clone());
-            store::set(&store, &StoreKey::new("c/3").unwrap(), left).unwrap();
+            store::set(&store, &StoreKey::new(lost).unwrap(), left).unwrap();
             let again = copy(&source, target, same_chunks, true).unwrap();
             assert!(!same_chunks || (again.as_they_are, again.skipped) == (1, 9), "{again:?}");
             let array = Array::from_metadata(store, "/", source.stored_metadata().clone(), &zarr::options()).unwrap();

@@ -93,6 +93,8 @@ pub struct ObjectStoreAdapter {
     no_ranges: AtomicBool,
     /// Set once there was a value that is read in pieces: from then on, the first piece of what may be one is asked for.
     large: AtomicBool,
+    /// Set once pieces never fitted together.
+    no_pieces: AtomicBool,
 }
 
 /// Part of a value as it arrives.
@@ -125,6 +127,7 @@ impl ObjectStoreAdapter {
             no_suffixes: AtomicBool::new(false),
             no_ranges: AtomicBool::new(false),
             large: AtomicBool::new(false),
+            no_pieces: AtomicBool::new(false),
         }
     }
 
@@ -165,10 +168,10 @@ impl ObjectStoreAdapter {
         self
     }
 
-    /// Sets above which size values are read in pieces, and of which size pieces are, in bytes. (By default 8 MiB and 4 MiB.)
+    /// Sets above which size values are read in pieces, and of which size pieces are, in bytes. (By default 8 MiB and 4 MiB; pieces have 64 MiB at most.)
     #[must_use]
     pub fn with_read_pieces(mut self, largest_single: u64, piece: usize) -> Self {
-        self.piece = piece.max(1);
+        self.piece = piece.clamp(1, LARGEST_RESERVED);
         self.largest_get = largest_single.max(self.piece as u64);
         self
     }
@@ -220,7 +223,7 @@ impl ObjectStoreAdapter {
             return Ok(Some(Part::empty(path)));
         }
         let ranges = !self.no_ranges.load(Ordering::Relaxed);
-        let pieces = pieces && ranges;
+        let pieces = pieces && ranges && !self.no_pieces.load(Ordering::Relaxed);
         let piece = pieces && self.large.load(Ordering::Relaxed) && range.len_hint().is_none_or(|length| length > self.largest_get);
         let first = |start: u64| GetRange::Bounded(start..start + self.piece as u64);
         let wanted = match range {
@@ -242,6 +245,8 @@ impl ObjectStoreAdapter {
                 self.large.store(false, Ordering::Relaxed);
                 Box::pin(self.begin(path, range, tag, pieces)).await
             }
+            // A server may pass over the condition.
+            Ok(result) if tag.is_some_and(|tag| strong_tag(&result).is_some_and(|found| found != tag)) => Err(replaced()),
             Ok(result) => {
                 let part = Part::of(result, range, pieces.then_some((self.largest_get, self.piece as u64)))?;
                 if part.here < part.length {
@@ -250,15 +255,18 @@ impl ObjectStoreAdapter {
                 Ok(Some(part))
             }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(object_store::Error::Precondition { .. }) if tag.is_some() => {
-                Err(StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read"))
-            }
+            Err(object_store::Error::Precondition { .. }) if tag.is_some() => Err(replaced()),
             Err(error) if suffix && is_unsupported(&error) => {
                 self.no_suffixes.store(true, Ordering::Relaxed);
                 let Some(size) = self.head(path).await? else { return Ok(None) };
                 Box::pin(self.begin(path, range.resolve(size)?.into(), tag, pieces)).await
             }
-            Err(error) if partial && (is_not_partial(&error) || is_unsupported(&error)) => {
+            // Some servers do so for empty values alone.
+            Err(error) if piece && is_refused(&error) => {
+                self.large.store(false, Ordering::Relaxed);
+                Box::pin(self.begin(path, range, tag, false)).await
+            }
+            Err(error) if partial && is_refused(&error) => {
                 self.no_ranges.store(true, Ordering::Relaxed);
                 Box::pin(self.begin(path, range, tag, pieces)).await
             }
@@ -286,7 +294,7 @@ impl ObjectStoreAdapter {
             let pieces = attempts.next().is_some();
             let Some(part) = self.begin(path, range, None, pieces).await? else { return Ok(None) };
             match self.bytes(path, part).await {
-                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => {}
+                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => self.gave_up(attempts.len()),
                 read => return read.map(Some),
             }
         }
@@ -301,9 +309,16 @@ impl ObjectStoreAdapter {
             let front = front.ok_or_else(|| StoreError::destination_too_short(part.length, capacity))?;
             let length = front.len();
             match self.copy(path, part, front).await {
-                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => {}
+                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => self.gave_up(attempts.len()),
                 copied => return copied.map(|()| Some(length)),
             }
+        }
+    }
+
+    /// Notes that pieces did not fit together, with so many attempts left.
+    fn gave_up(&self, left: usize) {
+        if left == 0 {
+            self.no_pieces.store(true, Ordering::Relaxed);
         }
     }
 
@@ -341,8 +356,9 @@ impl ObjectStoreAdapter {
             let copy = async move {
                 let end = start + dst.len() as u64;
                 match self.begin(path, (start..end).into(), tag, false).await? {
-                    Some(part) => part.copy_to(dst).await,
-                    None => Err(StoreError::new(StoreErrorKind::Replaced, "the value was removed while it was read")),
+                    // A server that ignores ranges sends all that comes before, too.
+                    Some(part) if !self.no_ranges.load(Ordering::Relaxed) => part.copy_to(dst).await,
+                    _ => Err(replaced()),
                 }
             };
             copy.boxed()
@@ -402,6 +418,15 @@ impl ObjectStoreAdapter {
             Err(error) => Err(failed(error).with_stored(StoredValue::OldOrNew)),
         }
     }
+}
+
+fn replaced() -> StoreError {
+    StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read")
+}
+
+/// Whether a server does not answer a range.
+fn is_refused(error: &object_store::Error) -> bool {
+    is_not_partial(error) || is_unsupported(error)
 }
 
 /// The entity tag of an answer, if it is one that requests can be made conditional on (RFC 9110, 8.8.1).
@@ -492,7 +517,7 @@ impl Part {
     /// Copies what this answer brings to memory that is as long.
     async fn copy_to(self, dst: &mut [u8]) -> Result<(), StoreError> {
         if self.here != dst.len() as u64 {
-            return Err(StoreError::new(StoreErrorKind::Replaced, "the value has another length than a moment ago"));
+            return Err(replaced());
         }
         let mut rest = dst;
         self.for_each(|piece| {
