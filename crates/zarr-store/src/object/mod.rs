@@ -329,10 +329,9 @@ impl ObjectStoreAdapter {
         let (tag, start, length) = (part.tag(), part.start, part.length);
         let no_room = || StoreError::new(StoreErrorKind::Limit, format!("no room for {length} bytes"));
         let length = usize::try_from(length).map_err(|_| no_room())?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|error| no_room().with_source(error))?;
-        // A server may claim any length.
-        bytes.resize(length.min(LARGEST_RESERVED), 0);
+        // A server may claim any length. Zeros that the system provides are not written twice.
+        let mut bytes = vec![0; length.min(LARGEST_RESERVED)];
+        bytes.try_reserve_exact(length - bytes.len()).map_err(|error| no_room().with_source(error))?;
         self.copy(path, part, &mut bytes).await?;
         while bytes.len() < length {
             let have = bytes.len();
