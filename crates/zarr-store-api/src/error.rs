@@ -42,8 +42,6 @@ pub enum StoreErrorKind {
     Limit,
     /// The call was given up before it ended, for instance because the runtime shut down.
     Cancelled,
-    /// The value is not the one that was asked for: somebody replaced or removed it meanwhile.
-    Replaced,
 }
 
 impl fmt::Display for StoreErrorKind {
@@ -63,7 +61,6 @@ impl fmt::Display for StoreErrorKind {
             Self::Corrupt => "corrupt store",
             Self::Limit => "limit exceeded",
             Self::Cancelled => "cancelled",
-            Self::Replaced => "replaced meanwhile",
         })
     }
 }

@@ -211,7 +211,7 @@ impl ObjectStoreAdapter {
     }
 
     /// Begins to read a range of one version of the value, or of any, as one answer or the first piece of several; `None` if there is no such key.
-    async fn begin(&self, path: &Path, range: ByteRange, tag: Option<&str>, pieces: bool) -> Result<Option<Part>, StoreError> {
+    async fn begin(&self, path: &Path, range: ByteRange, tag: Option<&str>, pieces: bool) -> Result<Option<Part>, Unread> {
         let mut range = range;
         // Backends refuse empty ranges, which are right at the end of a value at the latest.
         let suffix = matches!(range, ByteRange::Suffix(_));
@@ -246,7 +246,7 @@ impl ObjectStoreAdapter {
                 Box::pin(self.begin(path, range, tag, pieces)).await
             }
             // A server may pass over the condition.
-            Ok(result) if tag.is_some_and(|tag| strong_tag(&result).is_some_and(|found| found != tag)) => Err(replaced()),
+            Ok(result) if tag.is_some_and(|tag| strong_tag(&result).is_some_and(|found| found != tag)) => Err(Unread::Replaced),
             Ok(result) => {
                 let part = Part::of(result, range, pieces.then_some((self.largest_get, self.piece as u64)))?;
                 if part.here < part.length {
@@ -255,7 +255,7 @@ impl ObjectStoreAdapter {
                 Ok(Some(part))
             }
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(object_store::Error::Precondition { .. }) if tag.is_some() => Err(replaced()),
+            Err(object_store::Error::Precondition { .. }) if tag.is_some() => Err(Unread::Replaced),
             Err(error) if suffix && is_unsupported(&error) => {
                 self.no_suffixes.store(true, Ordering::Relaxed);
                 let Some(size) = self.head(path).await? else { return Ok(None) };
@@ -277,10 +277,10 @@ impl ObjectStoreAdapter {
                 match range.resolve(size)? {
                     bounds if bounds.is_empty() => Ok(Some(Part::empty(path))),
                     bounds if suffix => Box::pin(self.begin(path, bounds.into(), tag, pieces)).await,
-                    _ => Err(from_object_store(error, "cannot read")),
+                    _ => Err(from_object_store(error, "cannot read").into()),
                 }
             }
-            Err(error) => Err(from_object_store(error, "cannot read")),
+            Err(error) => Err(from_object_store(error, "cannot read").into()),
         }
     }
 
@@ -292,10 +292,10 @@ impl ObjectStoreAdapter {
         let mut attempts = 0..ATTEMPTS;
         loop {
             let pieces = attempts.next().is_some();
-            let Some(part) = self.begin(path, range, None, pieces).await? else { return Ok(None) };
+            let Some(part) = self.begin(path, range, None, pieces).await.map_err(Unread::into_error)? else { return Ok(None) };
             match self.bytes(path, part).await {
-                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => self.gave_up(attempts.len()),
-                read => return read.map(Some),
+                Err(Unread::Replaced) if pieces => self.gave_up(attempts.len()),
+                read => return read.map(Some).map_err(Unread::into_error),
             }
         }
     }
@@ -304,13 +304,13 @@ impl ObjectStoreAdapter {
         let (capacity, mut attempts) = (dst.len(), 0..ATTEMPTS);
         loop {
             let pieces = attempts.next().is_some();
-            let Some(part) = self.begin(path, range, None, pieces).await? else { return Ok(None) };
+            let Some(part) = self.begin(path, range, None, pieces).await.map_err(Unread::into_error)? else { return Ok(None) };
             let front = usize::try_from(part.length).ok().and_then(|length| dst.get_mut(..length));
             let front = front.ok_or_else(|| StoreError::destination_too_short(part.length, capacity))?;
             let length = front.len();
             match self.copy(path, part, front).await {
-                Err(error) if pieces && error.kind() == StoreErrorKind::Replaced => self.gave_up(attempts.len()),
-                copied => return copied.map(|()| Some(length)),
+                Err(Unread::Replaced) if pieces => self.gave_up(attempts.len()),
+                copied => return copied.map(|()| Some(length)).map_err(Unread::into_error),
             }
         }
     }
@@ -322,9 +322,9 @@ impl ObjectStoreAdapter {
         }
     }
 
-    async fn bytes(&self, path: &Path, part: Part) -> Result<Bytes, StoreError> {
+    async fn bytes(&self, path: &Path, part: Part) -> Result<Bytes, Unread> {
         if part.here == part.length {
-            return part.bytes().await;
+            return Ok(part.bytes().await?);
         }
         let (tag, start, length) = (part.tag(), part.start, part.length);
         let no_room = || StoreError::new(StoreErrorKind::Limit, format!("no room for {length} bytes"));
@@ -342,14 +342,14 @@ impl ObjectStoreAdapter {
     }
 
     /// Copies the front of a part, as far as `dst` goes.
-    async fn copy(&self, path: &Path, part: Part, dst: &mut [u8]) -> Result<(), StoreError> {
+    async fn copy(&self, path: &Path, part: Part, dst: &mut [u8]) -> Result<(), Unread> {
         let (tag, start) = (part.tag(), part.start + part.here);
         let (front, rest) = dst.split_at_mut(usize::try_from(part.here).unwrap_or(usize::MAX).min(dst.len()));
         try_join(part.copy_to(front), self.copy_pieces(path, tag.as_deref(), start, rest)).await.map(drop)
     }
 
     /// Copies what a value has from `start` on, in pieces.
-    async fn copy_pieces(&self, path: &Path, tag: Option<&str>, start: u64, dst: &mut [u8]) -> Result<(), StoreError> {
+    async fn copy_pieces(&self, path: &Path, tag: Option<&str>, start: u64, dst: &mut [u8]) -> Result<(), Unread> {
         let starts = (start..).step_by(self.piece);
         let pieces = dst.chunks_mut(self.piece).zip(starts).map(|(dst, start)| {
             let copy = async move {
@@ -357,7 +357,7 @@ impl ObjectStoreAdapter {
                 match self.begin(path, (start..end).into(), tag, false).await? {
                     // A server that ignores ranges sends all that comes before, too.
                     Some(part) if !self.no_ranges.load(Ordering::Relaxed) => part.copy_to(dst).await,
-                    _ => Err(replaced()),
+                    _ => Err(Unread::Replaced),
                 }
             };
             copy.boxed()
@@ -419,8 +419,26 @@ impl ObjectStoreAdapter {
     }
 }
 
-fn replaced() -> StoreError {
-    StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read")
+/// Why a part of a value could not be read.
+enum Unread {
+    /// It is of another version of the value than the parts before, or nobody knows.
+    Replaced,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Unread {
+    fn into_error(self) -> StoreError {
+        match self {
+            Self::Replaced => StoreError::new(StoreErrorKind::Transient, "the value was replaced while it was read"),
+            Self::Failed(error) => error,
+        }
+    }
 }
 
 /// Whether a server does not answer a range.
@@ -514,18 +532,18 @@ impl Part {
     }
 
     /// Copies what this answer brings to memory that is as long.
-    async fn copy_to(self, dst: &mut [u8]) -> Result<(), StoreError> {
+    async fn copy_to(self, dst: &mut [u8]) -> Result<(), Unread> {
         if self.here != dst.len() as u64 {
-            return Err(replaced());
+            return Err(Unread::Replaced);
         }
         let mut rest = dst;
-        self.for_each(|piece| {
+        let copied = self.for_each(|piece| {
             // Never more than `here` bytes in all.
             let (front, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
             front.copy_from_slice(&piece);
             rest = behind;
-        })
-        .await
+        });
+        Ok(copied.await?)
     }
 }
 
