@@ -30,7 +30,10 @@ impl Peer for Ours {
     type Bytes = Bytes;
 
     fn open(path: &str, setup: &str) -> Result<Self> {
-        let (store, node) = zarr::locate(path, &zarr::OpenOptions::read())?;
+        // The first argument is the mode.
+        let writes = std::env::args().nth(1).is_some_and(|mode| mode == "write_all");
+        let how = if writes { zarr::OpenOptions::write() } else { zarr::OpenOptions::read() };
+        let (store, node) = zarr::locate(path, &how)?;
         let options = match setup {
             "" => zarr::options(),
             "cached" => zarr::options().with_index_cache(2 << 20),
