@@ -17,7 +17,7 @@ use crate::plan::{ChunkKeys, Plan};
 use crate::read::{Job, Sink, read_async, read_blocking, read_until};
 use crate::resize::{Search, clear_outside, product};
 use crate::selection::Resolved;
-use crate::shard_index::{IndexCache, Writing};
+use crate::shard_index::IndexCache;
 use crate::storage::{Storage, block_on};
 use crate::variable::VariableSink;
 use crate::write::{Data, Empty, OwnedData, write_async, write_blocking};
@@ -172,7 +172,7 @@ impl Array {
     /// # Errors
     /// [`ArrayError::Codecs`] when the new registry or policy does not serve its codecs.
     pub fn with_options(&self, options: &Options) -> Result<Self, ArrayError> {
-        Ok(Self::from_stored(self.storage.clone(), self.path.clone(), (*self.stored).clone(), options)?.sharing_indexes_of(self))
+        Self::from_stored(self.storage.clone(), self.path.clone(), (*self.stored).clone(), options)
     }
 
     /// The metadata, in the terms of version 3 for arrays of either version.
@@ -635,7 +635,6 @@ impl Array {
         if chunk.iter().zip(&grid).any(|(at, count)| at >= count) {
             return Err(ArrayError::parameter(format!("chunk {chunk:?} is outside the grid of {grid:?} chunks")));
         }
-        let _writing = self.writing(&key);
         Ok(self.storage.set(&key, encoded.into()).await?)
     }
 
@@ -653,7 +652,6 @@ impl Array {
     /// As [`Array::erase_chunk`].
     pub async fn erase_chunk_async(&self, chunk: &[u64]) -> Result<(), ArrayError> {
         let key = self.key_of(chunk)?;
-        let _writing = self.writing(&key);
         Ok(self.storage.erase(&key).await?)
     }
 
@@ -700,8 +698,7 @@ impl Array {
         Ok((bytes, chunks))
     }
 
-    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it, and forgets the indexes of shards
-    /// that were kept.
+    /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it.
     ///
     /// # Errors
     /// As [`Array::open`]; then nothing changed here.
@@ -714,10 +711,7 @@ impl Array {
     /// # Errors
     /// As [`Array::refresh`].
     pub async fn refresh_async(&mut self) -> Result<(), ArrayError> {
-        let stored = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
-        *self = stored.sharing_indexes_of(self);
-        // Whoever changed the metadata may have written chunks, too.
-        drop(self.writing_all());
+        *self = Self::open_async(self.store().clone(), &self.path.to_string(), &self.options).await?;
         Ok(())
     }
 
@@ -813,8 +807,7 @@ impl Array {
             StoredMetadata::ArrayV3(array) => array.shape = shape.to_vec(),
             StoredMetadata::GroupV2(_) | StoredMetadata::GroupV3(_) => {}
         }
-        let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?.sharing_indexes_of(self);
-        let _writing = resized.writing_all();
+        let resized = Self::from_stored(self.storage.clone(), self.path.clone(), stored, &self.options)?;
         let (old_grid, grid) = (self.chunk_grid_shape(), resized.chunk_grid_shape());
         // What stays along the axes that change in one way.
         let kept = |changes: fn(&u64, &u64) -> bool, kept: &[u64]| -> Option<Vec<u64>> {
@@ -961,36 +954,12 @@ impl Array {
     /// # Errors
     /// As [`Array::erase`].
     pub async fn erase_async(self) -> Result<(), ArrayError> {
-        let _writing = self.writing_all();
         crate::create::erase(&self.storage, &self.path).await
     }
 
     /// What a read does, in words: shards, segments of the codec chain, where each runs, and where bytes cross a bus.
     pub fn explain(&self) -> String {
         crate::explain::explain(self)
-    }
-
-    /// The same array with the cache of `other`, where its indexes are of the same form: each sees what is written through the other one.
-    fn sharing_indexes_of(mut self, other: &Self) -> Self {
-        let (own, theirs) = (&self.metadata, &other.metadata);
-        let is_same = own.chunk_grid == theirs.chunk_grid
-            && own.codecs == theirs.codecs
-            && own.chunk_key_encoding == theirs.chunk_key_encoding
-            && self.options.index_cache == other.options.index_cache;
-        if is_same {
-            self.indexes.clone_from(&other.indexes);
-        }
-        self
-    }
-
-    /// To be held while a chunk is written: no index of it is kept meanwhile, nor what was read of it before.
-    fn writing(&self, key: &StoreKey) -> Option<Writing> {
-        self.indexes.as_ref().map(|indexes| indexes.writing(key))
-    }
-
-    /// As [`Array::writing`], while any chunk may change.
-    fn writing_all(&self) -> Option<Writing> {
-        self.indexes.as_ref().map(IndexCache::writing_all)
     }
 
     /// The key of a chunk that the caller named.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use zarr_buffer_api::{AxisTiles, Layout, Offsets, TileMut};
 use zarr_codec_api::{CodecError, Scratch, Target, VariableData};
 use zarr_meta::ChunkKeyEncoding;
-use zarr_store_api::{ByteRange, StoreKey, StorePrefix};
+use zarr_store_api::{ByteRange, StoreKey, StorePrefix, Version};
 
 use crate::ArrayError;
 use crate::blocks::scatter_blocks;
@@ -66,8 +66,8 @@ pub(crate) struct ShardNode {
     /// Where the shard lies in the stored value; `None`: it is the value.
     base: Option<Range<u64>>,
     cells: Cells,
-    /// Of the key, before anything of it was read; see [`IndexCache::writes`].
-    writes: u64,
+    /// Of the value, where the store tells.
+    version: Option<Version>,
 }
 
 /// One innermost chunk, wanted in part or whole.
@@ -83,6 +83,8 @@ pub(crate) struct ChunkNode {
 pub(crate) struct Fetch {
     pub(crate) key: StoreKey,
     pub(crate) ranges: Vec<ByteRange>,
+    /// Of the value whose index says so, where the store tells: other versions have something else there.
+    pub(crate) version: Option<Version>,
     pub(crate) then: Then,
 }
 
@@ -173,8 +175,12 @@ impl Plan {
         span >= FAR && span / 2 >= bytes
     }
 
-    /// The first step for the `index`-th chunk that is touched.
-    pub(crate) fn start(&self, index: usize) -> Result<Steps, ArrayError> {
+    /// The first step for the `index`-th chunk that is touched. If it is a shard, `look` says which version of its value is going to be read, if that is known.
+    pub(crate) fn start(
+        &self,
+        index: usize,
+        look: impl FnOnce(&StoreKey) -> Result<Option<Version>, ArrayError>,
+    ) -> Result<Steps, ArrayError> {
         let (chunk, cells) = self.cut.chunk(index);
         let chunk: Arc<[u64]> = chunk.into();
         let key = self.keys.key(&chunk)?;
@@ -183,17 +189,18 @@ impl Plan {
             let node = ChunkNode { chunk, key: key.clone(), cells };
             let (range, skipped, partial) = self.range_of(&node, None).map_err(|error| self.error(&node, error))?;
             let part = ChunkPart { range: 0, within: None, skipped, partial, node };
-            steps.fetches.push(Fetch { key, ranges: vec![range], then: Then::Chunks(vec![part]) });
+            steps.fetches.push(Fetch { key, ranges: vec![range], version: None, then: Then::Chunks(vec![part]) });
         } else {
-            let writes = self.indexes.as_ref().map_or(0, |indexes| indexes.writes(&key));
-            self.enter(ShardNode { chunk, key, level: 0, base: None, cells, writes }, &mut steps)?;
+            let version = look(&key)?;
+            self.enter(ShardNode { chunk, key, level: 0, base: None, cells, version }, &mut steps)?;
         }
         Ok(steps)
     }
 
     /// The steps into a shard: its index is at hand, or to be fetched.
     fn enter(&self, node: ShardNode, steps: &mut Steps) -> Result<(), ArrayError> {
-        match self.indexes.as_ref().and_then(|indexes| indexes.get(&node.key, node.base.as_ref())) {
+        let kept = self.indexes.as_ref().zip(node.version.as_ref());
+        match kept.and_then(|(indexes, version)| indexes.get(&node.key, node.base.as_ref(), version)) {
             Some(index) => self.use_index(&node, &index, steps).map_err(|error| self.shard_error(&node, error))?,
             None => {
                 let fetch = self.fetch_index(node)?;
@@ -205,7 +212,7 @@ impl Plan {
 
     fn fetch_index(&self, node: ShardNode) -> Result<Fetch, ArrayError> {
         let range = self.index_range(&node).map_err(|error| self.shard_error(&node, error))?;
-        Ok(Fetch { key: node.key.clone(), ranges: vec![range], then: Then::Index(node) })
+        Ok(Fetch { key: node.key.clone(), ranges: vec![range], version: node.version.clone(), then: Then::Index(node) })
     }
 
     fn index_range(&self, node: &ShardNode) -> Result<ByteRange, CodecError> {
@@ -229,8 +236,8 @@ impl Plan {
             }
             Some(encoded) => {
                 let index = self.decode_index(node, encoded, scratch).map_err(|error| self.shard_error(node, error))?;
-                if let Some(indexes) = &self.indexes {
-                    indexes.put(&node.key, node.base.as_ref(), &index, node.writes);
+                if let (Some(indexes), Some(version)) = (&self.indexes, &node.version) {
+                    indexes.put(&node.key, node.base.as_ref(), version, &index);
                 }
                 let mut steps = Steps::default();
                 self.use_index(node, &index, &mut steps).map_err(|error| self.shard_error(node, error))??;
@@ -273,7 +280,7 @@ impl Plan {
                 }
             }
         }
-        self.coalesce(&node.key, wanted, &mut steps.fetches);
+        self.coalesce(node, wanted, &mut steps.fetches);
         Ok(Ok(()))
     }
 
@@ -303,7 +310,7 @@ impl Plan {
                     (range, first) = (part.range, within.start);
                     let bytes = ByteRange::Bounded { start: start(range) + first as u64, end };
                     let part = ChunkPart { range: 0, within: Some(0..within.len()), ..part };
-                    pieces.push(Fetch { key: key.clone(), ranges: vec![bytes], then: Then::Chunks(vec![part]) });
+                    pieces.push(Fetch { key: key.clone(), ranges: vec![bytes], version: None, then: Then::Chunks(vec![part]) });
                 }
             }
         }
@@ -311,7 +318,7 @@ impl Plan {
     }
 
     /// Puts neighbouring inner chunks together, up to the size of a request.
-    fn coalesce(&self, key: &StoreKey, mut wanted: Vec<(Range<u64>, usize, bool, ChunkNode)>, fetches: &mut Vec<Fetch>) {
+    fn coalesce(&self, node: &ShardNode, mut wanted: Vec<(Range<u64>, usize, bool, ChunkNode)>, fetches: &mut Vec<Fetch>) {
         wanted.sort_by_key(|(range, ..)| (range.start, range.end));
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut parts: Vec<ChunkPart> = Vec::new();
@@ -320,7 +327,8 @@ impl Plan {
         let mut flush = |ranges: &mut Vec<Range<u64>>, parts: &mut Vec<ChunkPart>| {
             if !parts.is_empty() {
                 let ranges = ranges.drain(..).map(|range| ByteRange::Bounded { start: range.start, end: range.end }).collect();
-                fetches.push(Fetch { key: key.clone(), ranges, then: Then::Chunks(std::mem::take(parts)) });
+                let (key, version) = (node.key.clone(), node.version.clone());
+                fetches.push(Fetch { key, ranges, version, then: Then::Chunks(std::mem::take(parts)) });
             }
         };
         for (range, skipped, partial, node) in wanted {

@@ -94,7 +94,7 @@ pub(crate) fn read_until(jobs: &[Job<'_>], pool: &Pool, failed: &AtomicBool) -> 
     let work: Vec<(usize, usize)> = jobs.iter().enumerate().map(|(job, of)| (job, of.plan.chunk_count())).collect();
     let run = |job: usize, chunk: usize| -> Result<(), ArrayError> {
         let Some(job) = jobs.get(job) else { return Ok(()) };
-        let result = job.plan.start(chunk).and_then(|steps| read_steps(job, steps, failed, pool));
+        let result = read_chunk(job, chunk, failed, pool);
         if result.is_err() {
             failed.store(true, Ordering::Relaxed);
         }
@@ -112,12 +112,10 @@ pub(crate) fn read_until(jobs: &[Job<'_>], pool: &Pool, failed: &AtomicBool) -> 
 }
 
 /// Reads what is wanted of one chunk of the grid.
-fn read_steps(job: &Job<'_>, steps: Steps, failed: &AtomicBool, pool: &Pool) -> Result<(), ArrayError> {
-    let value = match steps.fetches.first() {
-        // A shard's index and its inner chunks from one value, which is looked up once.
-        Some(fetch) if !job.plan.chunks.levels.is_empty() => Some(job.store.reader(&fetch.key)?),
-        _ => None,
-    };
+fn read_chunk(job: &Job<'_>, chunk: usize, failed: &AtomicBool, pool: &Pool) -> Result<(), ArrayError> {
+    // A shard's index and its inner chunks from one value, which is looked up once.
+    let mut value = None;
+    let steps = job.plan.start(chunk, |key| Ok(value.insert(job.store.reader(key)?).version()))?;
     Blocking { job, value: value.as_deref(), failed, pool }.steps(steps)
 }
 
@@ -172,7 +170,7 @@ impl Blocking<'_> {
         if self.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let Fetch { key, ranges, then } = fetch;
+        let Fetch { key, ranges, then, .. } = fetch;
         match then {
             Then::Index(node) => {
                 let range = ranges.first().copied().unwrap_or(ByteRange::All);
@@ -458,7 +456,7 @@ struct Remote {
 
 impl Remote {
     async fn chunk(&self, chunk: usize) -> Result<(), ArrayError> {
-        self.steps(self.plan.start(chunk)?).await
+        self.steps(self.plan.start(chunk, |_| Ok(None))?).await
     }
 
     fn steps(&self, Steps { fetches, absent }: Steps) -> BoxFuture<'_, Result<(), ArrayError>> {
@@ -518,12 +516,13 @@ impl Remote {
 /// Cuts a fetch of many ranges into some of a few each: the store may join those of one, and the gate lets one through while others are under way.
 fn in_groups(fetch: Fetch) -> Vec<Fetch> {
     const RANGES: usize = 16;
-    let Fetch { key, ranges, then } = fetch;
+    let Fetch { key, ranges, version, then } = fetch;
     let parts = match then {
         Then::Chunks(parts) if ranges.len() > RANGES => parts,
-        then => return vec![Fetch { key, ranges, then }],
+        then => return vec![Fetch { key, ranges, version, then }],
     };
-    let fetch = |ranges: &[ByteRange]| Fetch { key: key.clone(), ranges: ranges.to_vec(), then: Then::Chunks(Vec::new()) };
+    let fetch =
+        |ranges: &[ByteRange]| Fetch { key: key.clone(), ranges: ranges.to_vec(), version: version.clone(), then: Then::Chunks(Vec::new()) };
     let mut groups: Vec<Fetch> = ranges.chunks(RANGES).map(fetch).collect();
     for part in parts {
         let (group, range) = (part.range / RANGES, part.range % RANGES);

@@ -131,7 +131,7 @@ impl ReadPlan {
                 Some(fetch) => fetch,
                 None => match self.chunks.next() {
                     Some(chunk) => {
-                        let steps = self.plan.start(chunk)?;
+                        let steps = self.plan.start(chunk, |_| Ok(None))?;
                         self.take(steps);
                         continue;
                     }

@@ -1,13 +1,12 @@
 //! The index of a shard: where its inner chunks lie.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use zarr_codec_api::{ArrayRepresentation, Chain, CodecError, Policy, Registry, Representation, Scratch, Source, Target};
 use zarr_meta::{DataType, Extension, FillValue, Json};
-use zarr_store_api::{ByteRange, StoreKey};
+use zarr_store_api::{ByteRange, StoreKey, Version};
 
 /// Both numbers of the entry of an empty inner chunk.
 const EMPTY: u64 = u64::MAX;
@@ -220,88 +219,61 @@ impl ShardIndex {
     }
 }
 
-/// Indexes of shards that were read lately, kept within a number of bytes.
-///
-/// Nobody tells a store's readers of other writers: whoever turns this on says that shards do not change behind the array's back.
+/// Indexes of shards that were read lately, within a number of bytes. Each is of one version of a value, and serves reads of that version.
 #[derive(Debug)]
 pub(crate) struct IndexCache {
     capacity: usize,
     kept: Mutex<Kept>,
 }
 
-/// Where a shard lies in the value that holds it; `None`: it is the value.
-type Place = Option<Range<u64>>;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Kept {
-    /// By key, then by the shard's place in the value.
-    indexes: HashMap<StoreKey, Vec<(Place, Arc<ShardIndex>)>>,
+    values: HashMap<StoreKey, OfValue>,
     bytes: usize,
-    /// By the key's hash: a write of one key keeps few others from being kept.
-    writes: [Writes; SLOTS],
 }
 
-const SLOTS: usize = 64;
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Writes {
-    under_way: usize,
-    done: u64,
+/// The indexes of a value.
+#[derive(Debug)]
+struct OfValue {
+    version: Version,
+    /// By the shard's place in the value that holds it; `None`: it is the value.
+    indexes: Vec<(Option<Range<u64>>, Arc<ShardIndex>)>,
 }
 
 impl IndexCache {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, kept: Mutex::new(Kept { indexes: HashMap::new(), bytes: 0, writes: [Writes::default(); SLOTS] }) }
+        Self { capacity, kept: Mutex::default() }
     }
 
-    /// How many writes of a key are done, to be asked before its index is read.
-    pub(crate) fn writes(&self, key: &StoreKey) -> u64 {
+    pub(crate) fn get(&self, key: &StoreKey, base: Option<&Range<u64>>, version: &Version) -> Option<Arc<ShardIndex>> {
         let kept = self.kept();
-        kept.writes.get(kept.slot(key)).map_or(0, |writes| writes.done)
+        let value = kept.values.get(key).filter(|value| value.version == *version)?;
+        value.get(base).cloned()
     }
 
-    pub(crate) fn get(&self, key: &StoreKey, base: Option<&Range<u64>>) -> Option<Arc<ShardIndex>> {
-        self.kept().get(key, base)
-    }
-
-    /// Keeps an index, unless its key was written since there were `writes` of it, or is being written.
-    pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, index: &Arc<ShardIndex>, writes: u64) {
+    /// Keeps an index in the place of those of another version.
+    pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, version: &Version, index: &Arc<ShardIndex>) {
         let bytes = index.entries.len();
-        let mut kept = self.kept();
-        let is_current = kept.writes.get(kept.slot(key)).is_some_and(|now| now.under_way == 0 && now.done == writes);
-        if bytes > self.capacity || !is_current || kept.get(key, base).is_some() {
+        if bytes > self.capacity || !version.is_settled() {
             return;
         }
-        if kept.bytes + bytes > self.capacity {
+        let mut kept = self.kept();
+        let Kept { values, bytes: sum } = &mut *kept;
+        if values.get(key).is_some_and(|value| value.version != *version)
+            && let Some(old) = values.remove(key)
+        {
+            *sum -= old.bytes();
+        }
+        if *sum + bytes > self.capacity {
             // Readers walk through shards in some order: what is old is seldom asked for again.
-            kept.indexes.clear();
-            kept.bytes = 0;
+            values.clear();
+            *sum = 0;
         }
-        kept.bytes += bytes;
-        kept.indexes.entry(key.clone()).or_default().push((base.cloned(), Arc::clone(index)));
-    }
-
-    /// Forgets a value that is written, and keeps no index of it until what is returned is dropped.
-    pub(crate) fn writing(self: &Arc<Self>, key: &StoreKey) -> Writing {
-        let mut kept = self.kept();
-        if let Some(of_key) = kept.indexes.remove(key) {
-            kept.bytes -= of_key.iter().map(|(_, index)| index.entries.len()).sum::<usize>();
+        let value = values.entry(key.clone()).or_insert_with(|| OfValue { version: version.clone(), indexes: Vec::new() });
+        if value.get(base).is_none() {
+            value.indexes.push((base.cloned(), Arc::clone(index)));
+            *sum += bytes;
         }
-        let slot = kept.slot(key);
-        self.begin(kept, slot..slot + 1)
-    }
-
-    /// As [`IndexCache::writing`], of all values.
-    pub(crate) fn writing_all(self: &Arc<Self>) -> Writing {
-        let mut kept = self.kept();
-        kept.indexes.clear();
-        kept.bytes = 0;
-        self.begin(kept, 0..SLOTS)
-    }
-
-    fn begin(self: &Arc<Self>, mut kept: MutexGuard<'_, Kept>, slots: Range<usize>) -> Writing {
-        kept.writes.get_mut(slots.clone()).into_iter().flatten().for_each(|writes| writes.under_way += 1);
-        Writing { cache: Arc::clone(self), slots }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -309,30 +281,13 @@ impl IndexCache {
     }
 }
 
-impl Kept {
-    fn get(&self, key: &StoreKey, base: Option<&Range<u64>>) -> Option<Arc<ShardIndex>> {
-        let (_, index) = self.indexes.get(key)?.iter().find(|(of, _)| of.as_ref() == base)?;
-        Some(Arc::clone(index))
+impl OfValue {
+    fn get(&self, base: Option<&Range<u64>>) -> Option<&Arc<ShardIndex>> {
+        self.indexes.iter().find(|(of, _)| of.as_ref() == base).map(|(_, index)| index)
     }
 
-    fn slot(&self, key: &StoreKey) -> usize {
-        self.indexes.hasher().hash_one(key) as usize % SLOTS
-    }
-}
-
-/// A write of values whose indexes may be kept.
-#[derive(Debug)]
-pub(crate) struct Writing {
-    cache: Arc<IndexCache>,
-    slots: Range<usize>,
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        for writes in self.cache.kept().writes.get_mut(self.slots.clone()).into_iter().flatten() {
-            writes.under_way -= 1;
-            writes.done += 1;
-        }
+    fn bytes(&self) -> usize {
+        self.indexes.iter().map(|(_, index)| index.entries.len()).sum()
     }
 }
 

@@ -67,7 +67,7 @@ impl WholeShard {
 
     fn read(&self, plan: &Plan, encoded: &[u8], sink: &dyn Sink) -> Result<(), ArrayError> {
         let mut scratch = Scratch::new();
-        let mut next: Vec<Steps> = (0..plan.chunk_count()).map(|chunk| plan.start(chunk)).collect::<Result<_, _>>()?;
+        let mut next: Vec<Steps> = (0..plan.chunk_count()).map(|chunk| plan.start(chunk, |_| Ok(None))).collect::<Result<_, _>>()?;
         while let Some(steps) = next.pop() {
             for node in &steps.absent {
                 sink.absent(plan, node)?;

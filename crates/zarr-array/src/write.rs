@@ -130,8 +130,6 @@ pub(crate) async fn write_async(
 }
 
 async fn put(plan: &Plan, storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {
-    // To the end, however it ends: if the write fails, what is stored is not known.
-    let _writing = plan.indexes.as_ref().map(|indexes| indexes.writing(&node.key));
     match encoded {
         None => storage.erase(&node.key).await?,
         Some(mut parts) => match (parts.pop(), parts.is_empty()) {

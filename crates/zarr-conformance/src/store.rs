@@ -144,7 +144,7 @@ const WRITING: [&str; 2] = ["store/write", "store/cancel/write"];
 /// What starts the ids of cases that list.
 const LISTING: [&str; 2] = ["store/list/", "store/write-then-list/"];
 /// Cases for methods that only the blocking form has.
-const BLOCKING_ONLY: [&str; 3] = ["store/read/pieces", "store/read/reader", "store/write/made"];
+const BLOCKING_ONLY: [&str; 4] = ["store/read/pieces", "store/read/reader", "store/write/made", "store/write/version"];
 /// Cases for futures.
 const ASYNC_ONLY: [&str; 1] = ["store/cancel/"];
 

@@ -42,6 +42,9 @@ pub enum StoreErrorKind {
     Limit,
     /// The call was given up before it ended, for instance because the runtime shut down.
     Cancelled,
+    /// The value is not of the version that was asked for, or not of one version: somebody replaced or removed it meanwhile. Whoever reads it again
+    /// from the start may succeed.
+    Replaced,
 }
 
 impl fmt::Display for StoreErrorKind {
@@ -61,6 +64,7 @@ impl fmt::Display for StoreErrorKind {
             Self::Corrupt => "corrupt store",
             Self::Limit => "limit exceeded",
             Self::Cancelled => "cancelled",
+            Self::Replaced => "replaced meanwhile",
         })
     }
 }

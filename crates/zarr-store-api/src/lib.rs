@@ -62,6 +62,6 @@ pub use bytes::Bytes;
 pub use error::{StoreError, StoreErrorKind, StoredValue};
 pub use key::{StoreKey, StorePrefix};
 pub use range::ByteRange;
-pub use value::{ByKey, ValueReader};
+pub use value::{ByKey, ValueReader, Version};
 /// Re-exported so that implementations need not match the version by hand.
 pub use zarr_buffer_api::{Buffer, Device, DeviceId, Queue};

@@ -1,6 +1,7 @@
 //! One value, read in several calls.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -8,6 +9,63 @@ use crate::blocking::ReadableStore;
 use crate::error::StoreError;
 use crate::key::StoreKey;
 use crate::range::ByteRange;
+
+/// Which of the values that a key had, one after the other, was read, as a store tells them apart: two of one key are equal only if the values are.
+#[derive(Clone, Debug)]
+pub struct Version {
+    name: Name,
+    settled: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Name {
+    Text(Arc<str>),
+    Numbers([u64; 4]),
+}
+
+impl Version {
+    /// A version that the store has a name for, such as an entity tag.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { name: Name::Text(text.into()), settled: true }
+    }
+
+    /// A version that numbers tell apart, such as those by which a system knows a file and its last change.
+    #[must_use]
+    pub const fn of_numbers(numbers: [u64; 4]) -> Self {
+        Self { name: Name::Numbers(numbers), settled: true }
+    }
+
+    /// The same version, of a value that is so new that the next one might be taken for it: clocks that tell files apart have ticks.
+    #[must_use]
+    pub fn unsettled(self) -> Self {
+        Self { settled: false, ..self }
+    }
+
+    /// Whether every later value will have another version. What is kept for longer than a read lasts must not be kept by a version that is not settled.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// What the store calls it, if it has a name for it.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.name {
+            Name::Text(text) => Some(text),
+            Name::Numbers(_) => None,
+        }
+    }
+}
+
+/// Of the versions alone, settled or not.
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Version {}
 
 /// One value of a blocking store, for several reads that belong together: a shard's index, then inner chunks.
 ///
@@ -41,6 +99,11 @@ pub trait ValueReader: fmt::Debug + Send + Sync {
     ///
     /// As [`ReadableStore::get_pieces`].
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError>;
+
+    /// Which version of the value this reads; `None` where there is no value, or the store cannot tell.
+    fn version(&self) -> Option<Version> {
+        None
+    }
 
     /// Whether a large range is read faster by several threads, each a part of it. Not where a part costs as much as the whole, as of a value that is
     /// compressed, nor where calls wait for each other.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use zarr_store_api::{
-    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
+    AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version,
+    WritableStore,
 };
 
 use crate::bytes_of;
@@ -26,7 +28,14 @@ use crate::bytes_of;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    values: Arc<RwLock<BTreeMap<StoreKey, Bytes>>>,
+    values: Arc<RwLock<BTreeMap<StoreKey, Value>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Value {
+    bytes: Bytes,
+    /// No other value of the process has it.
+    number: u64,
 }
 
 impl MemoryStore {
@@ -36,19 +45,23 @@ impl MemoryStore {
         Self::default()
     }
 
+    fn value(&self, key: &StoreKey) -> Option<Value> {
+        self.read().get(key).cloned()
+    }
+
     // No operation can leave the map half changed, so a panic elsewhere does not spoil it.
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<StoreKey, Bytes>> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<StoreKey, Value>> {
         self.values.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<StoreKey, Bytes>> {
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<StoreKey, Value>> {
         self.values.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Calls `visit` for the keys below a prefix in order; its answer says where to go on.
 fn walk(
-    values: &BTreeMap<StoreKey, Bytes>,
+    values: &BTreeMap<StoreKey, Value>,
     prefix: &StorePrefix,
     mut visit: impl FnMut(&StoreKey) -> Result<Option<StoreKey>, StoreError>,
 ) -> Result<(), StoreError> {
@@ -77,23 +90,23 @@ fn walk(
 
 impl ReadableStore for MemoryStore {
     fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        let Some(value) = self.read().get(key).cloned() else { return Ok(None) };
-        bytes_of(&value, range).map(Some).map_err(|error| error.with_key(key))
+        let Some(value) = self.value(key) else { return Ok(None) };
+        bytes_of(&value.bytes, range).map(Some).map_err(|error| error.with_key(key))
     }
 
     fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
-        Ok(self.read().get(key).map(|value| value.len() as u64))
+        Ok(self.read().get(key).map(|value| value.bytes.len() as u64))
     }
 
     fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let Some(value) = self.read().get(key).cloned() else { return Ok(None) };
-        let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&value, *range)).collect();
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&value.bytes, *range)).collect();
         parts.map(Some).map_err(|error: StoreError| error.with_key(key))
     }
 
     /// The value of this moment, whatever becomes of the key.
     fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
-        Ok(Box::new(Held { key: key.clone(), value: self.read().get(key).cloned() }))
+        Ok(Box::new(Held { key: key.clone(), value: self.value(key) }))
     }
 }
 
@@ -101,13 +114,13 @@ impl ReadableStore for MemoryStore {
 #[derive(Debug)]
 struct Held {
     key: StoreKey,
-    value: Option<Bytes>,
+    value: Option<Value>,
 }
 
 impl ValueReader for Held {
     fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
         let Some(value) = &self.value else { return Ok(None) };
-        bytes_of(value, range).map(Some).map_err(|error| error.with_key(&self.key))
+        bytes_of(&value.bytes, range).map(Some).map_err(|error| error.with_key(&self.key))
     }
 
     fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
@@ -131,11 +144,16 @@ impl ValueReader for Held {
         each(0, &bytes);
         Ok(Some(bytes.len() as u64))
     }
+
+    fn version(&self) -> Option<Version> {
+        self.value.as_ref().map(|value| Version::of_numbers([value.number, 0, 0, 0]))
+    }
 }
 
 impl WritableStore for MemoryStore {
     fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StoreError> {
-        self.write().insert(key.clone(), value);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.write().insert(key.clone(), Value { bytes: value, number: NEXT.fetch_add(1, Ordering::Relaxed) });
         Ok(())
     }
 

@@ -120,15 +120,22 @@ pub(super) async fn expand(
     gate: Option<&Arc<Gate>>,
 ) -> Result<(Vec<Load>, Vec<ChunkNode>), ArrayError> {
     let (mut loads, mut absent) = (Vec::new(), Vec::new());
-    let mut next: VecDeque<Steps> = VecDeque::from([plan.start(chunk)?]);
+    // Of a shard in a blocking store; its inner chunks are read later: see `Reader::unchanged`.
+    let mut value = None;
+    let start = plan.start(chunk, |key| match &array.storage.0 {
+        AnyStore::Blocking(store) => Ok(value.insert(store.reader(key)?).version()),
+        AnyStore::Async(_) => Ok(None),
+    })?;
+    let mut next: VecDeque<Steps> = VecDeque::from([start]);
     while let Some(steps) = next.pop_front() {
         absent.extend(steps.absent);
         for fetch in steps.fetches {
             match &fetch.then {
                 Then::Index(node) => {
-                    let index = match gate {
-                        Some(gate) => fetch_gated(plan, &array.storage, gate, &fetch).await?.0,
-                        None => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
+                    let index = match (gate, &value) {
+                        (_, Some(value)) => value.get_ranges(&fetch.ranges)?,
+                        (Some(gate), None) => fetch_gated(plan, &array.storage, gate, &fetch).await?.0,
+                        (None, None) => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
                     };
                     let index = index.as_ref().and_then(|bytes| bytes.first());
                     next.push_back(with_scratch(|scratch| plan.supply_index(node, index.map(|bytes| &**bytes), scratch))?);
@@ -235,7 +242,9 @@ impl Reader {
             if self.failed.load(Ordering::Relaxed) {
                 return Ok((loads.len(), filled));
             }
-            let loaded = self.load_one(load, source, start + filled.used, place)?;
+            let loaded = self.load_one(load, source, start + filled.used, place);
+            self.unchanged(load)?;
+            let loaded = loaded?;
             let end = loaded.iter().filter_map(|loaded| loaded.bytes.as_ref()).map(|bytes| bytes.end - start).max();
             // What follows comes close behind, so that one copy takes all of it.
             filled.used = end.unwrap_or(filled.used).next_multiple_of(ALIGN);
@@ -259,7 +268,9 @@ impl Reader {
                 let into = landing.slice(start + place.start..start + place.end);
                 let into = into.map_err(|error| StoreError::from_buffer(error, "no room for the bytes on the device"))?;
                 store.get_into_buffer(&load.fetch.key, range, &into, &self.target.device, queue)
-            })?;
+            });
+            self.unchanged(load)?;
+            let loaded = loaded?;
             let mut chunks = Vec::with_capacity(loaded.len());
             self.prepare(load, loaded, &mut chunks)?;
             Ok(chunks)
@@ -267,6 +278,16 @@ impl Reader {
         let chunks: Vec<Vec<Chunk>> =
             self.array.options().pool.run(|| places.into_par_iter().map(load_one).collect::<Result<_, ArrayError>>())?;
         Ok(Filled { chunks: chunks.into_iter().flatten().collect(), ..Filled::default() })
+    }
+
+    /// That what was read lay in the value whose index said where it is, and not in another one that took its place since.
+    fn unchanged(&self, load: &Load) -> Result<(), ArrayError> {
+        let (AnyStore::Blocking(store), Some(version)) = (&self.array.storage.0, &load.fetch.version) else { return Ok(()) };
+        let key = &load.fetch.key;
+        if store.reader(key)?.version().as_ref() == Some(version) {
+            return Ok(());
+        }
+        Err(StoreError::new(StoreErrorKind::Replaced, "the shard was replaced while it was read").with_key(key).into())
     }
 
     /// What the device has to do with the chunks of a load.

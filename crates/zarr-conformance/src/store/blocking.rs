@@ -12,6 +12,7 @@ pub(super) fn cases() -> Vec<StoreCase> {
     vec![
         on_filled("read/pieces", "a range read in pieces is its bytes, in order, without a gap", pieces),
         on_filled("read/reader", "a reader of one value answers as the store does", reader),
+        on_empty("write/version", "a version is that of one value, if the store tells versions apart", version),
         on_empty("write/made", "a value made in pieces is these pieces, each made once and in order", made),
     ]
 }
@@ -98,6 +99,29 @@ fn reader(store: &Face) -> Result<(), Broken> {
             && reader.get_pieces(ByteRange::All, &mut [0], &mut |_, _| {})?.is_none();
         ensure!(nothing, "a reader of `{name}`, which is not there, gives something");
     }
+    Ok(())
+}
+
+fn version(store: &Face) -> Result<(), Broken> {
+    let store = blocking(store)?;
+    let writable = store.as_writable().ok_or_else(|| cannot("written to"))?;
+    let key = key("versions");
+    let mut seen = Vec::new();
+    for seed in 0..8 {
+        // All as long: what tells two values apart must be more than their sizes.
+        writable.set(&key, pattern(100, seed))?;
+        // A store that does not tell versions apart has none.
+        let Some(version) = store.reader(&key)?.version() else { continue };
+        ensure!(store.reader(&key)?.version().as_ref() == Some(&version), "a value that nobody replaced has another version");
+        let same = seen.iter().position(|other| *other == version);
+        ensure!(same.is_none(), "value {seed} has the version of value {}, {version:?}, which is settled", same.unwrap_or(0));
+        // Of one that is not settled, nothing is said.
+        if version.is_settled() {
+            seen.push(version);
+        }
+    }
+    writable.erase(&key)?;
+    ensure!(store.reader(&key)?.version().is_none(), "a value that is not there has a version");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, Device, DeviceId, HostDevice};
-use zarr_store_api::{AnyStore, AsyncStore, ByteRange, Bytes, Listing, Store, StoreError, ValueReader};
+use zarr_store_api::{AnyStore, AsyncStore, ByteRange, Bytes, Listing, Store, StoreError, ValueReader, Version};
 
 use super::face::{Face, cannot};
 use super::fixture::{key, prefix};
@@ -138,7 +138,7 @@ fn call(form: Form, method: &'static str, check: Check) -> WrapperCase {
         let calls = recorder.calls();
         // What arrived tells more than what then went wrong.
         if !calls.is_empty() || given.is_ok() {
-            let silent = matches!(method, "reads_to_device" | "reader.is_parallel");
+            let silent = matches!(method, "reads_to_device" | "reader.version" | "reader.is_parallel");
             let others: Vec<_> = calls.iter().map(|(arrived, _)| *arrived).filter(|arrived| *arrived != method).collect();
             if !others.is_empty() {
                 return Err(Broken::Unsupported(format!("`{method}` arrives as {others:?}")));
@@ -230,7 +230,7 @@ const COMMON: [(&str, Check); 12] = [
 ];
 
 /// Methods of the blocking form, and those of the readers that it gives.
-const BLOCKING: [(&str, Check); 7] = [
+const BLOCKING: [(&str, Check); 8] = [
     ("get_pieces", |face| lent("get_pieces", |piece, each| blocking(face)?.get_pieces(&key("k"), RANGE, piece, each))),
     ("set_pieces", |face| {
         let writable = blocking(face)?.as_writable().ok_or_else(|| cannot("written to"))?;
@@ -248,6 +248,11 @@ const BLOCKING: [(&str, Check); 7] = [
     }),
     ("reader.get_into", |face| filled("reader.get_into", |dst| reader(face)?.get_into(RANGE, dst))),
     ("reader.get_pieces", |face| lent("reader.get_pieces", |piece, each| reader(face)?.get_pieces(RANGE, piece, each))),
+    ("reader.version", |face| match reader(face)?.version() {
+        Some(version) if version == Version::new("reader.version") => Ok(String::new()),
+        Some(other) => Err(Broken::Failed(format!("the version is another one, {other:?}"))),
+        None => Err(Broken::Unsupported("which version it is of is not said".into())),
+    }),
     ("reader.is_parallel", |face| match reader(face)?.is_parallel() {
         true => Ok(String::new()),
         false => Err(Broken::Unsupported("that several threads read it faster is denied".into())),

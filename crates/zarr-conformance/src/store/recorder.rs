@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zarr_buffer_api::DeviceKind;
 use zarr_store_api::{
     AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore, async_trait,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore, async_trait,
 };
 
 /// The device that the recorder says it reads straight to.
@@ -142,6 +142,10 @@ impl ValueReader for RecordedReader<'_> {
 
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
         Ok(lend(&self.0.note("reader.get_pieces", format!("{range} by {}", piece.len())), each))
+    }
+
+    fn version(&self) -> Option<Version> {
+        Some(Version::new("reader.version"))
     }
 
     fn is_parallel(&self) -> bool {

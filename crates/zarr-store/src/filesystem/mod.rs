@@ -144,11 +144,11 @@ impl FilesystemStore {
 
     /// Opens the file of a key, if there is one.
     fn opened<'k>(&self, key: &'k StoreKey) -> Result<OpenValue<&'k StoreKey>, StoreError> {
-        let file = self.open(key, |file| {
+        let opened = self.open(key, |file| {
             let found = file.metadata()?;
-            Ok(found.is_file().then_some((file, found.len())))
+            Ok(found.is_file().then_some((file, found)))
         })?;
-        Ok(OpenValue { key, file })
+        Ok(OpenValue { key, opened })
     }
 
     /// Opens what has the name of a key, if there is something. What `look` makes of it may be an error that means that there is no value.
@@ -248,8 +248,8 @@ impl ReadableStore for FilesystemStore {
 
     /// The file is opened now: all reads come from the same value.
     fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
-        let OpenValue { key, file } = self.opened(key)?;
-        Ok(Box::new(OpenValue { key: key.clone(), file }))
+        let OpenValue { key, opened } = self.opened(key)?;
+        Ok(Box::new(OpenValue { key: key.clone(), opened }))
     }
 }
 

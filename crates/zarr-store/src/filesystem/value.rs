@@ -2,20 +2,27 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
+#[cfg(unix)]
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use zarr_store_api::{ByteRange, Bytes, StoreError, StoreErrorKind, StoreKey, ValueReader};
+use zarr_store_api::{ByteRange, Bytes, StoreError, StoreErrorKind, StoreKey, ValueReader, Version};
 
 use crate::file::{read_at, read_vec};
 
-/// The file of a key and its size when it was opened, or `None` if there was no such file.
+/// The file of a key, and what the system said of it when it was opened; `None` if there was no such file.
 #[derive(Debug)]
 pub(super) struct OpenValue<K> {
     pub(super) key: K,
-    pub(super) file: Option<(File, u64)>,
+    pub(super) opened: Option<(File, Metadata)>,
 }
 
 impl<K: Borrow<StoreKey>> OpenValue<K> {
+    /// The file and its size.
+    fn file(&self) -> Option<(&File, u64)> {
+        self.opened.as_ref().map(|(file, found)| (file, found.len()))
+    }
+
     fn short_read(&self, range: ByteRange) -> StoreError {
         self.place(StoreError::new(StoreErrorKind::Io, "the file became shorter while it was read"), range)
     }
@@ -37,18 +44,18 @@ impl<K: Borrow<StoreKey>> OpenValue<K> {
 
 impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K> {
     fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        let Some((file, size)) = &self.file else { return Ok(None) };
-        self.read(file, *size, range).map(Some)
+        let Some((file, size)) = self.file() else { return Ok(None) };
+        self.read(file, size, range).map(Some)
     }
 
     fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let Some((file, size)) = &self.file else { return Ok(None) };
-        ranges.iter().map(|range| self.read(file, *size, *range).map(Some)).collect()
+        let Some((file, size)) = self.file() else { return Ok(None) };
+        ranges.iter().map(|range| self.read(file, size, *range).map(Some)).collect()
     }
 
     fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
-        let Some((file, size)) = &self.file else { return Ok(None) };
-        let bounds = range.resolve(*size).map_err(|error| error.with_key(self.key.borrow()))?;
+        let Some((file, size)) = self.file() else { return Ok(None) };
+        let bounds = range.resolve(size).map_err(|error| error.with_key(self.key.borrow()))?;
         let length = bounds.end - bounds.start;
         let capacity = dst.len();
         let Some(front) = usize::try_from(length).ok().and_then(|length| dst.get_mut(..length)) else {
@@ -62,10 +69,10 @@ impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K
     }
 
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
-        let Some((file, size)) = &self.file else { return Ok(None) };
-        let bounds = range.resolve(*size).map_err(|error| error.with_key(self.key.borrow()))?;
+        let Some((file, size)) = self.file() else { return Ok(None) };
+        let bounds = range.resolve(size).map_err(|error| error.with_key(self.key.borrow()))?;
         if piece.is_empty() {
-            each(0, &self.read(file, *size, range)?);
+            each(0, &self.read(file, size, range)?);
             return Ok(Some(bounds.end - bounds.start));
         }
         let mut at = bounds.start;
@@ -81,7 +88,30 @@ impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K
         }
         Ok(Some(bounds.end - bounds.start))
     }
+
+    fn version(&self) -> Option<Version> {
+        self.opened.as_ref().and_then(|(_, found)| version(found))
+    }
+
     fn is_parallel(&self) -> bool {
         true
     }
+}
+
+/// A file that takes the place of another is a file of its own; one that is written to in place changes its time of change, which no program sets. That has
+/// ticks, of some milliseconds on many systems, and a system gives the number of a removed file to the next one: within a tick, both may look the same.
+#[cfg(unix)]
+fn version(found: &Metadata) -> Option<Version> {
+    use std::os::unix::fs::MetadataExt;
+
+    /// Far more than a tick; file systems of former days count seconds.
+    const TICK: i64 = 2;
+    let version = Version::of_numbers([found.dev(), found.ino(), found.len(), (found.ctime() as u64) << 32 | found.ctime_nsec() as u64]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    Some(if found.ctime() < now - TICK { version } else { version.unsettled() })
+}
+
+#[cfg(not(unix))]
+fn version(_: &Metadata) -> Option<Version> {
+    None
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore,
     async_trait,
 };
 
@@ -325,6 +325,10 @@ impl ValueReader for Counted<'_> {
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
         let result = self.inner.get_pieces(range, piece, each);
         self.counters.count(StoreMethod::GetPieces, 1, result, |read| usize::try_from(read.unwrap_or(0)).unwrap_or(usize::MAX))
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.inner.version()
     }
 
     fn is_parallel(&self) -> bool {

@@ -8,14 +8,16 @@ mod read;
 mod source;
 mod write;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use zarr_store_api::{
     AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix,
-    WritableStore,
+    ValueReader, Version, WritableStore,
 };
 
 use directory::Entry;
@@ -205,6 +207,10 @@ impl ZipStore {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
+    fn value<K: Borrow<StoreKey>>(&self, key: K) -> Value<'_, K> {
+        Value { store: self, entry: self.entry(key.borrow()), key }
+    }
+
     fn writer(&self) -> Result<&Mutex<Writer>, StoreError> {
         self.writer.as_ref().ok_or_else(|| StoreError::read_only("the archive was opened for reading"))
     }
@@ -241,8 +247,7 @@ impl Drop for ZipStore {
 
 impl ReadableStore for ZipStore {
     fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        read::get(&self.source, &entry, range, self.limits.inflated_bytes).map(Some).map_err(|error| error.with_key(key).with_range(range))
+        self.value(key).get(range)
     }
 
     fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
@@ -250,13 +255,11 @@ impl ReadableStore for ZipStore {
     }
 
     fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        read::get_ranges(&self.source, &entry, ranges, self.limits.inflated_bytes).map(Some).map_err(|error| error.with_key(key))
+        self.value(key).get_ranges(ranges)
     }
 
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        read::get_into(&self.source, &entry, range, dst).map(Some).map_err(|error| error.with_key(key).with_range(range))
+        self.value(key).get_into(range, dst)
     }
 
     fn get_pieces(
@@ -266,9 +269,52 @@ impl ReadableStore for ZipStore {
         piece: &mut [u8],
         each: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<Option<u64>, StoreError> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        let read = read::get_pieces(&self.source, &entry, range, self.limits.inflated_bytes, piece, each);
-        read.map(Some).map_err(|error| error.with_key(key).with_range(range))
+        self.value(key).get_pieces(range, piece, each)
+    }
+
+    /// The entry that has the name now, also when another one gets it.
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        let Value { store, key, entry } = self.value(key);
+        Ok(Box::new(Value { store, key: key.clone(), entry }))
+    }
+}
+
+/// The entry that a key was the name of, if there was one.
+#[derive(Debug)]
+struct Value<'a, K> {
+    store: &'a ZipStore,
+    key: K,
+    entry: Option<Arc<Entry>>,
+}
+
+impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for Value<'_, K> {
+    fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        let Some(entry) = &self.entry else { return Ok(None) };
+        let read = read::get(&self.store.source, entry, range, self.store.limits.inflated_bytes);
+        read.map(Some).map_err(|error| error.with_key(self.key.borrow()).with_range(range))
+    }
+
+    fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let Some(entry) = &self.entry else { return Ok(None) };
+        let read = read::get_ranges(&self.store.source, entry, ranges, self.store.limits.inflated_bytes);
+        read.map(Some).map_err(|error| error.with_key(self.key.borrow()))
+    }
+
+    fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let Some(entry) = &self.entry else { return Ok(None) };
+        let read = read::get_into(&self.store.source, entry, range, dst);
+        read.map(Some).map_err(|error| error.with_key(self.key.borrow()).with_range(range))
+    }
+
+    fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
+        let Some(entry) = &self.entry else { return Ok(None) };
+        let read = read::get_pieces(&self.store.source, entry, range, self.store.limits.inflated_bytes, piece, each);
+        read.map(Some).map_err(|error| error.with_key(self.key.borrow()).with_range(range))
+    }
+
+    /// An archive is only added to: no two entries begin at the same place.
+    fn version(&self) -> Option<Version> {
+        self.entry.as_ref().map(|entry| Version::of_numbers([entry.header, entry.size, entry.compressed_size, entry.crc32.into()]))
     }
 }
 

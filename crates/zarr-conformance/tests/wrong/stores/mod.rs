@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use zarr_conformance::store::StoreUnderTest;
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, WritableStore,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, Version,
+    WritableStore,
     async_trait,
 };
 
@@ -147,6 +148,7 @@ pub(crate) struct Methods {
     pub(crate) get_pieces: fn(&Right, &StoreKey, ByteRange, &mut [u8], Each<'_>) -> Read<u64>,
     pub(crate) get_into_buffer: IntoBuffer,
     pub(crate) reader_get: fn(&Right, &StoreKey, ByteRange) -> Read<Bytes>,
+    pub(crate) version: fn(&Right, &StoreKey) -> Option<Version>,
     pub(crate) set: fn(&Right, &StoreKey, Bytes) -> Done,
     pub(crate) set_vectored: fn(&Right, &StoreKey, &[&[u8]]) -> Done,
     pub(crate) set_pieces: fn(&Right, &StoreKey, u64, &mut [u8], Make<'_>) -> Done,
@@ -170,6 +172,7 @@ impl Default for Methods {
             get_pieces: ReadableStore::get_pieces,
             get_into_buffer: ReadableStore::get_into_buffer,
             reader_get: ReadableStore::get,
+            version: |_, _| None,
             set: WritableStore::set,
             set_vectored: WritableStore::set_vectored,
             set_pieces: WritableStore::set_pieces,
@@ -280,6 +283,9 @@ impl ValueReader for ReplacedReader<'_> {
     }
     fn get_pieces(&self, range: ByteRange, piece: &mut [u8], each: Each<'_>) -> Read<u64> {
         self.right.get_pieces(range, piece, each)
+    }
+    fn version(&self) -> Option<Version> {
+        (self.store.methods.version)(&self.store.right, &self.key)
     }
 }
 

@@ -6,7 +6,7 @@ use zarr_buffer_api::DeviceId;
 use zarr_conformance::store::{WrapperUnderTest, wrapper_cases};
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore, async_trait,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore, async_trait,
 };
 
 use super::{Done, Each, Make, Read};
@@ -138,6 +138,9 @@ impl ValueReader for ForgetfulReader<'_> {
         let Some(value) = self.reader.get(range)? else { return Ok(None) };
         each(0, &value);
         Ok(Some(value.len() as u64))
+    }
+    fn version(&self) -> Option<Version> {
+        self.reader.version().filter(|_| self.forgets != "reader.version")
     }
     fn is_parallel(&self) -> bool {
         self.forgets != "reader.is_parallel" && self.reader.is_parallel()

@@ -1,6 +1,6 @@
 //! Stores that forget, mix up or take along.
 
-use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, WritableStore};
+use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, Version, WritableStore};
 
 use super::{by_several, failure, wrong};
 use crate::idle::Wrong;
@@ -29,6 +29,9 @@ pub(crate) fn table() -> Vec<Wrong> {
         }),
         wrong("store/write/pieces", "more than 1024 pieces are too many for one call", |store| {
             store.set_vectored = |right, key, parts| right.set_vectored(key, &parts[..parts.len().min(1024)]);
+        }),
+        wrong("store/write/version", "values of one length have one version", |store| {
+            store.version = |right, key| right.value(key).map(|value| Version::of_numbers([value.len() as u64, 0, 0, 0]));
         }),
         wrong("store/write/made", "the last piece is stored at its full length", |store| {
             store.set_pieces = |right, key, len, piece, make| {
