@@ -141,7 +141,7 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreErrorKind::Io if error.message().contains("URL scheme is not allowed") => {
             "--setting allow_http=true lets an object store be asked over http"
         }
-        StoreErrorKind::Transient => "the same command may work when it is run again",
+        StoreErrorKind::Transient | StoreErrorKind::Replaced => "the same command may work when it is run again",
         StoreErrorKind::ReadOnly => "this kind of store can only be read here",
         _ => return None,
     };

@@ -20,7 +20,7 @@
 //!
 //! [`StoreUnderTest::filled`] takes stores whose values are put there by other means. What a store cannot do is declared:
 //! [`not_listable`](StoreUnderTest::not_listable), [`without`](StoreUnderTest::without). Both forms of a store, blocking and async, are held to the
-//! same laws; what only one of them has (pieces and readers, futures that can be dropped) is unsupported for the other.
+//! same laws; what only one of them has (pieces and readers, versions and futures that can be dropped) is unsupported for the other.
 //!
 //! A wrapper around stores has laws of its own besides: [`WrapperUnderTest`].
 
@@ -36,6 +36,7 @@ mod many;
 mod ranges;
 mod read;
 mod recorder;
+mod versions;
 mod write;
 
 use std::fmt;
@@ -145,8 +146,8 @@ const WRITING: [&str; 2] = ["store/write", "store/cancel/write"];
 const LISTING: [&str; 2] = ["store/list/", "store/write-then-list/"];
 /// Cases for methods that only the blocking form has.
 const BLOCKING_ONLY: [&str; 4] = ["store/read/pieces", "store/read/reader", "store/write/made", "store/write/version"];
-/// Cases for futures.
-const ASYNC_ONLY: [&str; 1] = ["store/cancel/"];
+/// Cases for futures, and for methods that only the async form has.
+const ASYNC_ONLY: [&str; 3] = ["store/cancel/", "store/read/one-version", "store/write/one-version"];
 
 impl Subject for StoreUnderTest {
     fn name(&self) -> String {
@@ -195,6 +196,7 @@ pub fn cases() -> Vec<Case<dyn StoreSubject>> {
     cases.extend(write::cases());
     cases.extend(concurrent::cases());
     cases.extend(cancel::cases());
+    cases.extend(versions::cases());
     cases
 }
 

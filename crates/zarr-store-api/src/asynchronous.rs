@@ -15,6 +15,7 @@ use crate::blocking::{Listing, Store, buffer_error, copy_into, staging_len, uplo
 use crate::error::{StoreError, StoreErrorKind};
 use crate::key::{StoreKey, StorePrefix};
 use crate::range::ByteRange;
+use crate::value::Version;
 
 /// Memory that an async read fills. The call owns it and gives it back, so that a future that is
 /// dropped half-way leaves no writer behind in memory that someone else has taken over.
@@ -73,6 +74,30 @@ pub trait AsyncReadableStore: fmt::Debug + Send + Sync + 'static {
             }
         }
         Ok(Some(values))
+    }
+
+    /// As [`get_ranges`](Self::get_ranges), with all ranges of one version of the value, and says of which: for several reads that belong together, as
+    /// of a shard's index, then of its inner chunks. (A blocking store has [`ReadableStore::reader`](crate::ReadableStore::reader) for them.)
+    ///
+    /// `version` came with an earlier answer of this store for this key; `None`: any version will do. A store that cannot tell versions apart gives
+    /// none. So does this default, which asks by [`get`](Self::get) or by [`get_ranges`](Self::get_ranges).
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`StoreErrorKind::Replaced`] when there is no such version any more (also when the value was removed), or when the value was
+    /// replaced during the call.
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let _ = version;
+        let read = match ranges {
+            [range] => self.get(key, *range).await?.map(|bytes| vec![bytes]),
+            _ => self.get_ranges(key, ranges).await?,
+        };
+        Ok(read.map(|bytes| (bytes, None)))
     }
 
     /// As [`ReadableStore::get_into`](crate::ReadableStore::get_into), with a destination that is
@@ -254,6 +279,15 @@ macro_rules! forward_through_pointer {
                 ranges: &[ByteRange],
             ) -> Result<Option<Vec<Bytes>>, StoreError> {
                 (**self).get_ranges(key, ranges).await
+            }
+
+            async fn get_versioned(
+                &self,
+                key: &StoreKey,
+                ranges: &[ByteRange],
+                version: Option<&Version>,
+            ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+                (**self).get_versioned(key, ranges, version).await
             }
 
             async fn get_into(

@@ -70,7 +70,8 @@ impl Eq for Version {}
 /// One value of a blocking store, for several reads that belong together: a shard's index, then inner chunks.
 ///
 /// Where the store can, it looks the value up once, and every call is answered from the value that was found then, also when it is replaced
-/// meanwhile. Calls may be made from many threads at once. Do not keep one for longer than the reads take: it may hold a file open.
+/// meanwhile. A store that can only tell that it was replaced refuses further calls with [`StoreErrorKind::Replaced`](crate::StoreErrorKind::Replaced).
+/// Calls may be made from many threads at once. Do not keep one for longer than the reads take: it may hold a file open.
 pub trait ValueReader: fmt::Debug + Send + Sync {
     /// As [`ReadableStore::get`].
     ///

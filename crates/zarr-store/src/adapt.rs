@@ -4,15 +4,15 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use tokio::runtime::Handle;
 use zarr_store_api::{
-    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device, DeviceId,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, WritableStore,
-    async_trait,
+    AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device, DeviceId,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, Version,
+    WritableStore, async_trait,
 };
 
 use crate::runtime::shared;
@@ -63,6 +63,61 @@ impl<S: AsyncStore> AsyncToBlocking<S> {
     }
 }
 
+fn copy(bytes: &[u8], key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<usize, StoreError> {
+    let capacity = dst.len();
+    let Some(front) = dst.get_mut(..bytes.len()) else {
+        return Err(StoreError::destination_too_short(bytes.len() as u64, capacity).with_key(key).with_range(range));
+    };
+    front.copy_from_slice(bytes);
+    Ok(bytes.len())
+}
+
+/// One value of an async store: the version that was read first, where the store can tell.
+#[derive(Debug)]
+struct OneVersion<'a, S> {
+    store: &'a AsyncToBlocking<S>,
+    key: StoreKey,
+    version: OnceLock<Version>,
+}
+
+impl<S: AsyncStore> ValueReader for OneVersion<'_, S> {
+    fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.get_ranges(&[range])?.and_then(|mut bytes| bytes.pop()))
+    }
+
+    fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
+        let AsyncToBlocking { store, .. } = self.store;
+        let Some((bytes, version)) = self.store.wait(store.get_versioned(&self.key, ranges, self.version.get()))? else { return Ok(None) };
+        if let Some(version) = version
+            && *self.version.get_or_init(|| version.clone()) != version
+        {
+            // Two first reads at once.
+            return Err(StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read").with_key(&self.key));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn get_into(&self, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
+        let Some(bytes) = self.get(range)? else { return Ok(None) };
+        copy(&bytes, &self.key, range, dst).map(Some)
+    }
+
+    fn get_pieces(&self, range: ByteRange, _: &mut [u8], each: &mut dyn FnMut(u64, &[u8])) -> Result<Option<u64>, StoreError> {
+        let Some(bytes) = self.get(range)? else { return Ok(None) };
+        each(0, &bytes);
+        Ok(Some(bytes.len() as u64))
+    }
+
+    /// Known when something was read.
+    fn version(&self) -> Option<Version> {
+        self.version.get().cloned()
+    }
+
+    fn is_parallel(&self) -> bool {
+        false
+    }
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -104,12 +159,7 @@ impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
     /// With one copy: async reads own their destination, and this one is borrowed.
     fn get_into(&self, key: &StoreKey, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         let Some(bytes) = self.get(key, range)? else { return Ok(None) };
-        let capacity = dst.len();
-        let Some(front) = dst.get_mut(..bytes.len()) else {
-            return Err(StoreError::destination_too_short(bytes.len() as u64, capacity).with_key(key).with_range(range));
-        };
-        front.copy_from_slice(&bytes);
-        Ok(Some(bytes.len()))
+        copy(&bytes, key, range, dst).map(Some)
     }
 
     /// In one piece: an async read gives all of its range at once.
@@ -126,7 +176,7 @@ impl<S: AsyncStore> ReadableStore for AsyncToBlocking<S> {
     }
 
     fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
-        Ok(Box::new(ByKey::new(self, key)))
+        Ok(Box::new(OneVersion { store: self, key: key.clone(), version: OnceLock::new() }))
     }
 
     fn get_into_buffer(
@@ -275,6 +325,21 @@ impl<S: Store> AsyncReadableStore for BlockingToAsync<S> {
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let (key, ranges) = (key.clone(), ranges.to_vec());
         self.spawn(move |store| store.get_ranges(&key, &ranges)).await?
+    }
+
+    /// Of any version: a blocking store has readers for that, which this cannot keep.
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let _ = version;
+        let read = match ranges {
+            [range] => self.get(key, *range).await?.map(|bytes| vec![bytes]),
+            _ => self.get_ranges(key, ranges).await?,
+        };
+        Ok(read.map(|bytes| (bytes, None)))
     }
 
     /// Without a copy of its own: the destination travels to the thread that reads. It is lost

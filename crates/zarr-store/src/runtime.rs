@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, Listing, Queue, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, async_trait,
+    DeviceId, Listing, Queue, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, Version, async_trait,
 };
 
 use crate::wrap::{not_listable, not_writable};
@@ -115,6 +115,16 @@ impl<S: AsyncStore> AsyncReadableStore for OnRuntime<S> {
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let (inner, key, ranges) = (Arc::clone(&self.inner), key.clone(), ranges.to_vec());
         run(async move { inner.get_ranges(&key, &ranges).await }).await
+    }
+
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let (inner, key, ranges, version) = (Arc::clone(&self.inner), key.clone(), ranges.to_vec(), version.cloned());
+        run(async move { inner.get_versioned(&key, &ranges, version.as_ref()).await }).await
     }
 
     async fn get_into(

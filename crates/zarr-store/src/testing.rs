@@ -13,7 +13,7 @@ use std::time::Duration;
 use zarr_store_api::{
     AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device, DeviceId,
     ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, ValueReader,
-    WritableStore, async_trait,
+    Version, WritableStore, async_trait,
 };
 
 use crate::wrap::{StoreMethod, not_listable, not_writable};
@@ -22,7 +22,7 @@ use crate::wrap::{StoreMethod, not_listable, not_writable};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
-    /// The n-th read (`get`, `size`, `get_ranges`, `get_into`, `get_into_buffer`).
+    /// The n-th read (`get`, `size`, `get_ranges`, `get_versioned`, `get_into`, `get_into_buffer`).
     Read(u64),
     /// The n-th write (`set`, `set_vectored`, `erase`, `erase_prefix`).
     Write(u64),
@@ -409,6 +409,18 @@ impl<S: AsyncStore> AsyncReadableStore for FaultyStore<S> {
         let mut values = after(&fault, self.inner.get_ranges(key, ranges).await)?;
         values.iter_mut().flatten().for_each(|value| torn_read(&fault, value));
         Ok(values)
+    }
+
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let fault = self.strike_async(StoreMethod::GetRanges, Some(key)).await?;
+        let mut read = after(&fault, self.inner.get_versioned(key, ranges, version).await)?;
+        read.iter_mut().flat_map(|(values, _)| values).for_each(|value| torn_read(&fault, value));
+        Ok(read)
     }
 
     async fn get_into(

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use zarr_conformance::assert_conforms;
 use zarr_conformance::store::StoreUnderTest;
 use zarr_store::{AsyncToBlocking, ObjectStoreAdapter};
-use zarr_store_api::{ByteRange, ReadableStore, StoreErrorKind, StoreKey, WritableStore};
+use zarr_store_api::{AsyncReadableStore, AsyncStore, ByteRange, ReadableStore, StoreErrorKind, StoreKey, Version, WritableStore};
 
 /// A store in memory that counts reads, may refuse suffix ranges, as Azure does, may lack entity tags, and may be written to while it is read.
 #[derive(Debug, Default)]
@@ -29,8 +29,9 @@ struct Counting {
     /// It does not answer ranges, or not those of empty values.
     no_ranges: bool,
     no_empty_ranges: bool,
-    /// So many times, what was read last is replaced by as many bytes, each one larger.
+    /// So many times, what was read last is replaced by as many bytes, each one larger, and by so many more.
     replaced: AtomicU64,
+    more: usize,
 }
 
 impl fmt::Display for Counting {
@@ -67,7 +68,7 @@ impl ObjectStore for Counting {
         }
         if self.replaced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
             let old = self.inner.get_opts(path, GetOptions::default()).await?.bytes().await?;
-            let new: Vec<u8> = old.iter().map(|byte| byte + 1).collect();
+            let new: Vec<u8> = old.iter().map(|byte| byte + 1).chain(std::iter::repeat_n(0, self.more)).collect();
             self.inner.put_opts(path, new.into(), PutOptions::default()).await?;
         }
         Ok(result)
@@ -178,6 +179,61 @@ fn counted(inner: Counting, value: &[u8]) -> (Arc<Counting>, AsyncToBlocking<Obj
     let store = AsyncToBlocking::new(store).unwrap();
     store.set(&key("a"), value.to_vec().into()).unwrap();
     (inner, store)
+}
+
+#[test]
+fn several_reads_are_of_one_version() {
+    let value: Vec<u8> = (0..90).collect();
+    let odd = |odd: Counting| {
+        let inner = Arc::new(odd);
+        let store = ObjectStoreAdapter::new(Arc::clone(&inner) as Arc<dyn ObjectStore>, "memory://").with_gap(0).with_read_pieces(50, 20);
+        futures::executor::block_on(store.as_writable().unwrap().set(&key("a"), value.clone().into())).unwrap();
+        (inner, store)
+    };
+    let read = |store: &ObjectStoreAdapter, ranges: &[ByteRange], version: Option<&Version>| {
+        futures::executor::block_on(store.get_versioned(&key("a"), ranges, version)).map(Option::unwrap)
+    };
+    let two: [ByteRange; 2] = [(0..10).into(), (30..40).into()];
+    // A server that passes over conditions still says what it answers with.
+    for no_conditions in [false, true] {
+        let (inner, store) = odd(Counting { no_conditions, ..Counting::default() });
+        let (bytes, version) = read(&store, &[ByteRange::Suffix(7)], None).unwrap();
+        assert_eq!(bytes, [&value[83..]]);
+        let version = version.unwrap();
+        for (ranges, requests) in [(&two[..], 2), (&[(0..3).into()], 1), (&[ByteRange::All], 5)] {
+            inner.reads.store(0, Ordering::Relaxed);
+            let (bytes, of) = read(&store, ranges, Some(&version)).unwrap();
+            assert_eq!((bytes.len(), of.as_ref()), (ranges.len(), Some(&version)));
+            assert_eq!(inner.reads.load(Ordering::Relaxed), requests);
+        }
+        inner.replaced.store(1, Ordering::Relaxed);
+        read(&store, &two[..1], Some(&version)).unwrap();
+        for ranges in [&two[..], &two[..1], &[ByteRange::All], &[ByteRange::Suffix(3)], &[(5..5).into()], &[]] {
+            let error = read(&store, ranges, Some(&version)).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Replaced, "{error}");
+            assert_eq!(error.key(), Some(&key("a")));
+        }
+        let (bytes, new) = read(&store, &two, None).unwrap();
+        assert!(bytes[1].iter().copied().eq(31..41) && new.unwrap() != version);
+        // Between the two requests of a first read.
+        inner.replaced.store(1, Ordering::Relaxed);
+        assert_eq!(read(&store, &two, None).unwrap_err().kind(), StoreErrorKind::Replaced);
+    }
+
+    // Without tags, whatever is there.
+    let (inner, store) = odd(Counting { no_tags: true, replaced: 1.into(), ..Counting::default() });
+    let (bytes, version) = read(&store, &two, None).unwrap();
+    assert!(version.is_none() && bytes[0][0] == 0 && bytes[1][0] == 31);
+    assert_eq!(inner.reads.load(Ordering::Relaxed), 2);
+
+    // The size that an end is counted from is of the same version.
+    let (inner, store) = odd(Counting { no_suffixes: true, more: 5, ..Counting::default() });
+    for replaced in [0, 1, 2] {
+        let (bytes, _) = read(&store, &[ByteRange::Suffix(5)], None).unwrap();
+        let end: &[u8] = if replaced == 0 { &[85, 86, 87, 88, 89] } else { &[0, 0, 0, 0, 0] };
+        assert_eq!(bytes, [end], "replaced {replaced} times");
+        inner.replaced.store(replaced + 1, Ordering::Relaxed);
+    }
 }
 
 #[test]

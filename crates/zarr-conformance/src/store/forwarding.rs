@@ -6,9 +6,9 @@ use std::sync::Arc;
 use zarr_buffer_api::{Buffer, Device, DeviceId, HostDevice};
 use zarr_store_api::{AnyStore, AsyncStore, ByteRange, Bytes, Listing, Store, StoreError, ValueReader, Version};
 
-use super::face::{Face, cannot};
+use super::face::{Face, block_on, cannot};
 use super::fixture::{key, prefix};
-use super::recorder::{DIRECT, LISTED, Recorder, SIZE, answer, show_ranges};
+use super::recorder::{DIRECT, LISTED, Recorder, SIZE, VERSION, answer, show_ranges};
 use crate::suite::{Broken, Case, Subject, Suite, Trial, ensure, ensure_same};
 
 /// A wrapper around stores, to be checked for forwarding every method as it is, those with defaults included.
@@ -97,6 +97,7 @@ pub fn wrapper_cases() -> Vec<WrapperCase> {
         cases.push(capability(form, "as_writable", AnyStore::is_writable, |claims| Recorder::new(claims, true)));
         cases.push(capability(form, "as_listable", AnyStore::is_listable, |claims| Recorder::new(true, claims)));
     }
+    cases.extend(ASYNC.iter().map(|(method, check)| call(Form::Async, method, *check)));
     cases.extend(BLOCKING.iter().map(|(method, check)| call(Form::Blocking, method, *check)));
     cases
 }
@@ -228,6 +229,16 @@ const COMMON: [(&str, Check); 12] = [
         Ok(String::new())
     }),
 ];
+
+/// Methods of the async form.
+const ASYNC: [(&str, Check); 1] = [("get_versioned", |face| {
+    let AnyStore::Async(store) = &face.0 else { return Err(cannot("called so").into()) };
+    let (ranges, given) = ([RANGE, ByteRange::All], Some(Version::new("given")));
+    let read = block_on(store.get_versioned(&key("k"), &ranges, given.as_ref()))?;
+    let want = (vec![answer("get_versioned"); 2], Some(Version::new(VERSION)));
+    ensure!(read == Some(want), "other values, or another version, come back: {read:?}");
+    Ok(format!("{} of {:?}", show_ranges(&ranges), given.as_ref()))
+})];
 
 /// Methods of the blocking form, and those of the readers that it gives.
 const BLOCKING: [(&str, Check); 8] = [

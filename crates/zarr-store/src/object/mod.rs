@@ -10,10 +10,10 @@ use bytes::BytesMut;
 use futures::future::try_join;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, ByteRange, Bytes, Destination, Listing, StoreError,
-    StoreErrorKind, StoreKey, StorePrefix, StoredValue, async_trait,
+    StoreErrorKind, StoreKey, StorePrefix, StoredValue, Version, async_trait,
 };
 
 use crate::bytes_of;
@@ -52,6 +52,7 @@ const GAP: u64 = 16 << 10;
 /// * Ranges of one value that lie close together are asked for as one, and several requests are
 ///   under way at once.
 /// * Values of more than 8 MiB are read in pieces of 4 MiB, up to eight at once, all of one version of the value, where the backend has entity tags.
+/// * Several reads of one version of a value (`get_versioned`) are conditional on its entity tag, where the backend has strong ones.
 /// * Backends that cannot answer suffix ranges (Azure) are asked for the size first. From servers
 ///   that ignore ranges the value is read from its beginning up to the end of the range.
 /// * Writes are atomic, as object stores promise; large values are uploaded in parts and appear
@@ -202,26 +203,39 @@ impl ObjectStoreAdapter {
         }
     }
 
-    async fn head(&self, path: &Path) -> Result<Option<u64>, StoreError> {
+    async fn head(&self, path: &Path) -> Result<Option<ObjectMeta>, StoreError> {
         match self.store.head(path).await {
-            Ok(meta) => Ok(Some(meta.size)),
+            Ok(meta) => Ok(Some(meta)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(from_object_store(error, "cannot ask for the size")),
         }
     }
 
+    /// The bounds of a range of one version of the value, or of any, and which version that is; `None` if there is no such key.
+    async fn bounds(&self, path: &Path, range: ByteRange, tag: Option<&str>) -> Result<Option<(ByteRange, Option<String>)>, Unread> {
+        let Some(meta) = self.head(path).await? else { return Ok(None) };
+        let found = strong_tag(&meta);
+        if is_other(found, tag) {
+            return Err(Unread::Replaced);
+        }
+        Ok(Some((range.resolve(meta.size)?.into(), tag.or(found).map(str::to_owned))))
+    }
+
     /// Begins to read a range of one version of the value, or of any, as one answer or the first piece of several; `None` if there is no such key.
     async fn begin(&self, path: &Path, range: ByteRange, tag: Option<&str>, pieces: bool) -> Result<Option<Part>, Unread> {
-        let mut range = range;
+        let (mut range, mut tag) = (range, tag.map(str::to_owned));
         // Backends refuse empty ranges, which are right at the end of a value at the latest.
         let suffix = matches!(range, ByteRange::Suffix(_));
         if range.len_hint() == Some(0) || (suffix && self.no_suffixes.load(Ordering::Relaxed)) {
-            let Some(size) = self.head(path).await? else { return Ok(None) };
-            range = range.resolve(size)?.into();
+            match self.bounds(path, range, tag.as_deref()).await? {
+                Some(found) => (range, tag) = found,
+                None => return Ok(None),
+            }
         }
         if range.len_hint() == Some(0) {
-            return Ok(Some(Part::empty(path)));
+            return Ok(Some(Part::empty(path, tag)));
         }
+        let tag = tag.as_deref();
         let ranges = !self.no_ranges.load(Ordering::Relaxed);
         let pieces = pieces && ranges && !self.no_pieces.load(Ordering::Relaxed);
         let piece = pieces && self.large.load(Ordering::Relaxed) && range.len_hint().is_none_or(|length| length > self.largest_get);
@@ -241,12 +255,12 @@ impl ObjectStoreAdapter {
         let partial = wanted.is_some();
         match self.request(path, wanted, tag).await {
             // Other pieces could be of another version.
-            Ok(result) if piece && strong_tag(&result).is_none() => {
+            Ok(result) if piece && strong_tag(&result.meta).is_none() => {
                 self.large.store(false, Ordering::Relaxed);
                 Box::pin(self.begin(path, range, tag, pieces)).await
             }
             // A server may pass over the condition.
-            Ok(result) if tag.is_some_and(|tag| strong_tag(&result).is_some_and(|found| found != tag)) => Err(Unread::Replaced),
+            Ok(result) if is_other(strong_tag(&result.meta), tag) => Err(Unread::Replaced),
             Ok(result) => {
                 let part = Part::of(result, range, pieces.then_some((self.largest_get, self.piece as u64)))?;
                 if part.here < part.length {
@@ -258,8 +272,7 @@ impl ObjectStoreAdapter {
             Err(object_store::Error::Precondition { .. }) if tag.is_some() => Err(Unread::Replaced),
             Err(error) if suffix && is_unsupported(&error) => {
                 self.no_suffixes.store(true, Ordering::Relaxed);
-                let Some(size) = self.head(path).await? else { return Ok(None) };
-                Box::pin(self.begin(path, range.resolve(size)?.into(), tag, pieces)).await
+                Box::pin(self.begin(path, range, tag, pieces)).await
             }
             // Some servers do so for empty values alone.
             Err(error) if piece && is_refused(&error) => {
@@ -273,10 +286,10 @@ impl ObjectStoreAdapter {
             Err(error) if partial && matches!(error, object_store::Error::Generic { .. }) => {
                 // Backends differ in how they refuse ranges that begin at the end, or past it, and
                 // suffixes longer than the value.
-                let Some(size) = self.head(path).await? else { return Ok(None) };
-                match range.resolve(size)? {
-                    bounds if bounds.is_empty() => Ok(Some(Part::empty(path))),
-                    bounds if suffix => Box::pin(self.begin(path, bounds.into(), tag, pieces)).await,
+                let Some((bounds, tag)) = self.bounds(path, range, tag).await? else { return Ok(None) };
+                match bounds.len_hint() {
+                    Some(0) => Ok(Some(Part::empty(path, tag))),
+                    _ if suffix => Box::pin(self.begin(path, bounds, tag.as_deref(), pieces)).await,
                     _ => Err(from_object_store(error, "cannot read").into()),
                 }
             }
@@ -288,23 +301,71 @@ impl ObjectStoreAdapter {
         self.store.get_opts(path, GetOptions { range, if_match: tag.map(str::to_owned), ..GetOptions::default() }).await
     }
 
-    async fn read(&self, path: &Path, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+    /// Reads a range of one version of the value, or of any, and says which one that is.
+    async fn read(&self, path: &Path, range: ByteRange, tag: Option<&str>) -> Result<Option<(Bytes, Option<String>)>, StoreError> {
         let mut attempts = 0..ATTEMPTS;
         loop {
             let pieces = attempts.next().is_some();
-            let Some(part) = self.begin(path, range, None, pieces).await.map_err(Unread::into_error)? else { return Ok(None) };
+            let part = match self.begin(path, range, tag, pieces).await {
+                Ok(Some(part)) => part,
+                Ok(None) if tag.is_none() => return Ok(None),
+                // Since the size was asked for.
+                Err(Unread::Replaced) if pieces && tag.is_none() => continue,
+                Ok(None) => return Err(Unread::Replaced.into_error()),
+                Err(unread) => return Err(unread.into_error()),
+            };
+            let found = part.tag();
             match self.bytes(path, part).await {
                 Err(Unread::Replaced) if pieces => self.gave_up(attempts.len()),
-                read => return read.map(Some).map_err(Unread::into_error),
+                read => return read.map(|bytes| Some((bytes, found))).map_err(Unread::into_error),
             }
         }
+    }
+
+    /// Reads several ranges, each of one version of the value, or of any, with the tags of the answers.
+    async fn read_ranges(&self, path: &Path, ranges: &[ByteRange], tag: Option<&str>) -> Result<Option<(Vec<Bytes>, Tags)>, StoreError> {
+        if ranges.is_empty() {
+            return match self.bounds(path, ByteRange::All, tag).await {
+                Ok(None) if tag.is_some() => Err(Unread::Replaced.into_error()),
+                Ok(found) => Ok(found.map(|(_, found)| (Vec::new(), vec![found]))),
+                Err(unread) => Err(unread.into_error()),
+            };
+        }
+        if self.no_ranges.load(Ordering::Relaxed) && ranges.len() > 1 {
+            let Some((whole, found)) = self.read(path, ByteRange::All, tag).await? else { return Ok(None) };
+            let parts = ranges.iter().map(|range| bytes_of(&whole, *range)).collect::<Result<_, _>>()?;
+            return Ok(Some((parts, vec![found])));
+        }
+        let plan = ranges::join(ranges, self.gap);
+        let requests = plan.requests.iter().copied();
+        let mut answers = futures::stream::iter(
+            requests.map(|range| async move { self.read(path, range, tag).await.map_err(|error| error.with_range(range)) }),
+        )
+        .buffered(CONCURRENCY);
+        let (mut fetched, mut tags) = (Vec::with_capacity(plan.requests.len()), Vec::with_capacity(plan.requests.len()));
+        while let Some(answer) = answers.next().await {
+            match answer? {
+                Some((bytes, found)) => {
+                    fetched.push(bytes);
+                    tags.push(found);
+                }
+                None => return Ok(None),
+            }
+        }
+        let parts = (0..ranges.len()).map(|index| plan.part(index, ranges[index], &fetched)).collect::<Result<_, _>>()?;
+        Ok(Some((parts, tags)))
     }
 
     async fn read_into(&self, path: &Path, range: ByteRange, dst: &mut [u8]) -> Result<Option<usize>, StoreError> {
         let (capacity, mut attempts) = (dst.len(), 0..ATTEMPTS);
         loop {
             let pieces = attempts.next().is_some();
-            let Some(part) = self.begin(path, range, None, pieces).await.map_err(Unread::into_error)? else { return Ok(None) };
+            let part = match self.begin(path, range, None, pieces).await {
+                Ok(Some(part)) => part,
+                Ok(None) => return Ok(None),
+                Err(Unread::Replaced) if pieces => continue,
+                Err(unread) => return Err(unread.into_error()),
+            };
             let front = usize::try_from(part.length).ok().and_then(|length| dst.get_mut(..length));
             let front = front.ok_or_else(|| StoreError::destination_too_short(part.length, capacity))?;
             let length = front.len();
@@ -435,7 +496,7 @@ impl From<StoreError> for Unread {
 impl Unread {
     fn into_error(self) -> StoreError {
         match self {
-            Self::Replaced => StoreError::new(StoreErrorKind::Transient, "the value was replaced while it was read"),
+            Self::Replaced => StoreError::new(StoreErrorKind::Replaced, "the value was replaced while it was read"),
             Self::Failed(error) => error,
         }
     }
@@ -446,15 +507,22 @@ fn is_refused(error: &object_store::Error) -> bool {
     is_not_partial(error) || is_unsupported(error)
 }
 
+/// The entity tags of several answers.
+type Tags = Vec<Option<String>>;
+
 /// The entity tag of an answer, if it is one that requests can be made conditional on (RFC 9110, 8.8.1).
-fn strong_tag(result: &GetResult) -> Option<&str> {
-    result.meta.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))
+fn strong_tag(meta: &ObjectMeta) -> Option<&str> {
+    meta.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))
+}
+
+/// Whether an answer is known to be of another version than was asked for.
+fn is_other(found: Option<&str>, tag: Option<&str>) -> bool {
+    found.zip(tag).is_some_and(|(found, tag)| found != tag)
 }
 
 impl Part {
-    fn empty(path: &Path) -> Self {
-        let meta =
-            object_store::ObjectMeta { location: path.clone(), last_modified: Default::default(), size: 0, e_tag: None, version: None };
+    fn empty(path: &Path, e_tag: Option<String>) -> Self {
+        let meta = ObjectMeta { location: path.clone(), last_modified: Default::default(), size: 0, e_tag, version: None };
         let result = GetResult {
             payload: object_store::GetResultPayload::Stream(futures::stream::empty().boxed()),
             meta,
@@ -470,7 +538,7 @@ impl Part {
         let bounds = wanted.resolve(result.meta.size)?;
         let length = bounds.end - bounds.start;
         let here = match pieces {
-            Some((largest, piece)) if length > largest && strong_tag(&result).is_some() => piece,
+            Some((largest, piece)) if length > largest && strong_tag(&result.meta).is_some() => piece,
             // The first piece was asked for, of a value that would do without.
             Some((_, piece)) if length > piece && bounds.start + piece == result.range.end => piece,
             _ => length,
@@ -487,7 +555,7 @@ impl Part {
 
     /// The version of the value.
     fn tag(&self) -> Option<String> {
-        strong_tag(&self.result).map(str::to_owned)
+        strong_tag(&self.result.meta).map(str::to_owned)
     }
 
     /// Passes the bytes on as they arrive.
@@ -550,40 +618,33 @@ impl Part {
 #[async_trait]
 impl AsyncReadableStore for ObjectStoreAdapter {
     async fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        let read = self.read(&self.path(key)?, range).await;
-        read.map_err(|error| error.with_key(key).with_range(range))
+        let read = self.read(&self.path(key)?, range, None).await;
+        Ok(read.map_err(|error| error.with_key(key).with_range(range))?.map(|(bytes, _)| bytes))
     }
 
     async fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
-        self.head(&self.path(key)?).await.map_err(|error| error.with_key(key))
+        Ok(self.head(&self.path(key)?).await.map_err(|error| error.with_key(key))?.map(|meta| meta.size))
     }
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
-        let path = self.path(key)?;
-        if ranges.is_empty() {
-            let size = self.head(&path).await.map_err(|error| error.with_key(key))?;
-            return Ok(size.map(|_| Vec::new()));
+        let read = self.read_ranges(&self.path(key)?, ranges, None).await;
+        Ok(read.map_err(|error| error.with_key(key))?.map(|(parts, _)| parts))
+    }
+
+    /// Versions are strong entity tags. A backend may pass over conditions, so that the tag of each answer is looked at, too.
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let read = self.read_ranges(&self.path(key)?, ranges, version.and_then(Version::as_str)).await;
+        let Some((parts, tags)) = read.map_err(|error| error.with_key(key))? else { return Ok(None) };
+        let first = tags.iter().flatten().next();
+        if tags.iter().any(|tag| is_other(tag.as_deref(), first.map(String::as_str))) {
+            return Err(Unread::Replaced.into_error().with_key(key));
         }
-        if self.no_ranges.load(Ordering::Relaxed) && ranges.len() > 1 {
-            let Some(whole) = self.get(key, ByteRange::All).await? else { return Ok(None) };
-            let parts: Result<_, _> = ranges.iter().map(|range| bytes_of(&whole, *range)).collect();
-            return parts.map(Some).map_err(|error: StoreError| error.with_key(key));
-        }
-        let plan = ranges::join(ranges, self.gap);
-        let mut answers = futures::stream::iter(plan.requests.iter().copied().map(|range| {
-            let path = &path;
-            async move { self.read(path, range).await.map_err(|error| error.with_range(range)) }
-        }))
-        .buffered(CONCURRENCY);
-        let mut fetched = Vec::with_capacity(plan.requests.len());
-        while let Some(answer) = answers.next().await {
-            match answer.map_err(|error| error.with_key(key))? {
-                Some(bytes) => fetched.push(bytes),
-                None => return Ok(None),
-            }
-        }
-        let parts: Result<_, _> = (0..ranges.len()).map(|index| plan.part(index, ranges[index], &fetched)).collect();
-        parts.map(Some).map_err(|error: StoreError| error.with_key(key))
+        Ok(Some((parts, version.cloned().or_else(|| first.map(|tag| Version::new(tag))))))
     }
 
     /// The pieces of the answer are copied to the destination as they arrive.

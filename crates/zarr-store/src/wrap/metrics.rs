@@ -19,7 +19,7 @@ pub enum StoreMethod {
     Get,
     /// [`ReadableStore::size`].
     Size,
-    /// [`ReadableStore::get_ranges`].
+    /// [`ReadableStore::get_ranges`], and [`AsyncReadableStore::get_versioned`], which the blocking form does not have.
     GetRanges,
     /// [`ReadableStore::get_into`].
     GetInto,
@@ -420,6 +420,17 @@ impl<S: AsyncStore> AsyncReadableStore for Metrics<S> {
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         let result = self.inner.get_ranges(key, ranges).await;
         self.counters.count(StoreMethod::GetRanges, ranges.len(), result, all_lengths)
+    }
+
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        let result = self.inner.get_versioned(key, ranges, version).await;
+        self.counters
+            .count(StoreMethod::GetRanges, ranges.len(), result, |read| read.iter().flat_map(|(values, _)| values).map(Bytes::len).sum())
     }
 
     async fn get_into(

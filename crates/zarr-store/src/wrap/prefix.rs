@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, WritableStore,
+    DeviceId, ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore,
     async_trait,
 };
 
@@ -191,6 +191,15 @@ impl<S: AsyncStore> AsyncReadableStore for Prefix<S> {
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         self.inner.get_ranges(&self.down(key)?, ranges).await
+    }
+
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        self.inner.get_versioned(&self.down(key)?, ranges, version).await
     }
 
     async fn get_into(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    DeviceId, ListableStore, Queue, ReadableStore, Store, StoreError, StoreKey, ValueReader, WritableStore, async_trait,
+    DeviceId, ListableStore, Queue, ReadableStore, Store, StoreError, StoreKey, ValueReader, Version, WritableStore, async_trait,
 };
 
 /// A store without its writing half: `as_writable` answers `None`.
@@ -111,6 +111,15 @@ impl<S: AsyncStore> AsyncReadableStore for ReadOnly<S> {
 
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {
         self.0.get_ranges(key, ranges).await
+    }
+
+    async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        self.0.get_versioned(key, ranges, version).await
     }
 
     async fn get_into(

@@ -19,8 +19,7 @@ use zarr_conformance::store::StoreUnderTest;
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByKey, ByteRange, Bytes, Destination, Device,
     ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix, ValueReader, Version,
-    WritableStore,
-    async_trait,
+    WritableStore, async_trait,
 };
 
 use crate::idle::Wrong;
@@ -84,6 +83,18 @@ impl Right {
         self.values.lock().unwrap().get(key).cloned()
     }
 
+    /// Values are versions of themselves.
+    pub(crate) fn get_versioned(&self, key: &StoreKey, ranges: &[ByteRange], version: Option<&Version>) -> Read<Versioned> {
+        let value = self.value(key);
+        let found = value.as_ref().map(|value| Version::new(&format!("{value:?}")));
+        if version.is_some() && found.as_ref() != version {
+            return Err(failure(StoreErrorKind::Replaced));
+        }
+        let Some(value) = value else { return Ok(None) };
+        let bytes = ranges.iter().map(|range| cut(value.clone(), *range)).collect::<Result<_, _>>()?;
+        Ok(Some((bytes, found)))
+    }
+
     pub(crate) fn keys(&self) -> Vec<StoreKey> {
         self.values.lock().unwrap().keys().cloned().collect()
     }
@@ -136,6 +147,7 @@ impl Store for Right {
 type Read<T> = Result<Option<T>, StoreError>;
 type Done = Result<(), StoreError>;
 type Each<'a> = &'a mut dyn FnMut(u64, &[u8]);
+type Versioned = (Vec<Bytes>, Option<Version>);
 type IntoBuffer = fn(&Right, &StoreKey, ByteRange, &Buffer, &Arc<dyn Device>, &Arc<dyn Queue>) -> Read<usize>;
 type Make<'a> = &'a mut dyn FnMut(u64, &mut [u8]);
 
@@ -149,6 +161,8 @@ pub(crate) struct Methods {
     pub(crate) get_into_buffer: IntoBuffer,
     pub(crate) reader_get: fn(&Right, &StoreKey, ByteRange) -> Read<Bytes>,
     pub(crate) version: fn(&Right, &StoreKey) -> Option<Version>,
+    /// Of an async store.
+    pub(crate) get_versioned: fn(&Right, &StoreKey, &[ByteRange], Option<&Version>) -> Read<Versioned>,
     pub(crate) set: fn(&Right, &StoreKey, Bytes) -> Done,
     pub(crate) set_vectored: fn(&Right, &StoreKey, &[&[u8]]) -> Done,
     pub(crate) set_pieces: fn(&Right, &StoreKey, u64, &mut [u8], Make<'_>) -> Done,
@@ -173,6 +187,7 @@ impl Default for Methods {
             get_into_buffer: ReadableStore::get_into_buffer,
             reader_get: ReadableStore::get,
             version: |_, _| None,
+            get_versioned: Right::get_versioned,
             set: WritableStore::set,
             set_vectored: WritableStore::set_vectored,
             set_pieces: WritableStore::set_pieces,
@@ -373,6 +388,10 @@ impl AsyncReadableStore for Replaced {
     async fn get_ranges(&self, key: &StoreKey, ranges: &[ByteRange]) -> Read<Vec<Bytes>> {
         self.wait("get_ranges", key).await;
         ReadableStore::get_ranges(self, key, ranges)
+    }
+    async fn get_versioned(&self, key: &StoreKey, ranges: &[ByteRange], version: Option<&Version>) -> Read<Versioned> {
+        self.wait("get_versioned", key).await;
+        (self.methods.get_versioned)(&self.right, key, ranges, version)
     }
     async fn get_into(
         &self,

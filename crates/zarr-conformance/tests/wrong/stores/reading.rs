@@ -4,7 +4,7 @@ use zarr_buffer_api::BufferErrorKind;
 use zarr_store_api::ByteRange::{Bounded, From, Suffix};
 use zarr_store_api::{ByteRange, Bytes, ReadableStore, StoreErrorKind};
 
-use super::{by_several, cut, failure, wrong};
+use super::{by_several, cut, failure, wrong, wrong_async};
 use crate::idle::Wrong;
 
 pub(crate) fn table() -> Vec<Wrong> {
@@ -237,6 +237,16 @@ fn pieces() -> Vec<Wrong> {
                 Suffix(len) => right.get(key, (0..len).into()),
                 range => right.get(key, range),
             };
+        }),
+        wrong_async("store/read/one-version", "the ranges of one version come in another order", |store| {
+            store.get_versioned = |right, key, ranges, version| {
+                let Some((mut bytes, found)) = right.get_versioned(key, ranges, version)? else { return Ok(None) };
+                bytes.reverse();
+                Ok(Some((bytes, found)))
+            };
+        }),
+        wrong_async("store/write/one-version", "the version that was asked for is passed over", |store| {
+            store.get_versioned = |right, key, ranges, _| right.get_versioned(key, ranges, None);
         }),
     ]
 }

@@ -6,7 +6,8 @@ use zarr_buffer_api::DeviceId;
 use zarr_conformance::store::{WrapperUnderTest, wrapper_cases};
 use zarr_store_api::{
     AnyStore, AsyncListableStore, AsyncReadableStore, AsyncStore, AsyncWritableStore, Buffer, ByteRange, Bytes, Destination, Device,
-    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore, async_trait,
+    ListableStore, Listing, Queue, ReadableStore, Store, StoreError, StoreKey, StorePrefix, ValueReader, Version, WritableStore,
+    async_trait,
 };
 
 use super::{Done, Each, Make, Read};
@@ -244,6 +245,12 @@ impl AsyncReadableStore for Forgetful<AsyncInner> {
             all.extend(self.store.get(key, *range).await?);
         }
         Ok(Some(all))
+    }
+    async fn get_versioned(&self, key: &StoreKey, ranges: &[ByteRange], version: Option<&Version>) -> Read<(Vec<Bytes>, Option<Version>)> {
+        match self.forgets("get_versioned") {
+            true => Ok(self.store.get_ranges(key, ranges).await?.map(|bytes| (bytes, None))),
+            false => self.store.get_versioned(key, ranges, version).await,
+        }
     }
     async fn get_into(&self, key: &StoreKey, range: ByteRange, mut dst: Box<dyn Destination>) -> (Box<dyn Destination>, Read<usize>) {
         if !self.forgets("get_into") {
