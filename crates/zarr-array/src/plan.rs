@@ -67,7 +67,7 @@ pub(crate) struct ShardNode {
     base: Option<Range<u64>>,
     cells: Cells,
     /// Of the value, where the store tells.
-    version: Option<Version>,
+    pub(crate) version: Option<Version>,
 }
 
 /// One innermost chunk, wanted in part or whole.
@@ -195,6 +195,13 @@ impl Plan {
             self.enter(ShardNode { chunk, key, level: 0, base: None, cells, version }, &mut steps)?;
         }
         Ok(steps)
+    }
+
+    /// As [`Plan::start`], for a store that says by its answers whether a value is of the version that indexes are kept of.
+    pub(crate) fn start_kept(&self, index: usize) -> Result<Steps, ArrayError> {
+        let kept = self.start(index, |key| Ok(self.indexes.as_ref().and_then(|indexes| indexes.version(key))))?;
+        // If nothing is to be asked for, nobody would say so.
+        if kept.fetches.is_empty() { self.start(index, |_| Ok(None)) } else { Ok(kept) }
     }
 
     /// The steps into a shard: its index is at hand, or to be fetched.

@@ -12,7 +12,7 @@ use zarr_codec_api::{CodecError, Scratch};
 use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, StoreKey, ValueReader};
 
 use crate::ArrayError;
-use crate::gate::{Gate, Pass};
+use crate::gate::{Enter, Gate, Pass};
 use crate::pieces::InPieces;
 use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
 use crate::pool::{Pool, with_scratch};
@@ -59,13 +59,24 @@ impl Sink for TileWriter<'_> {
     }
 }
 
+/// Gives the tiles back: a shard that is replaced while it is read is read again.
 impl Sink for OwnedTiles {
     fn chunk(&self, plan: &Plan, part: &ChunkPart, encoded: &[u8], scratch: &mut Scratch) -> Result<(), ArrayError> {
-        self.writer().chunk(plan, part, encoded, scratch)
+        for leaf in plan.leaves(&part.node) {
+            let mut tile = self.writer().claim(&leaf.tile)?;
+            plan.decode(part, encoded, &leaf, &mut tile, scratch)?;
+            self.writer().give_back(tile)?;
+        }
+        Ok(())
     }
 
     fn absent(&self, plan: &Plan, node: &ChunkNode) -> Result<(), ArrayError> {
-        self.writer().absent(plan, node)
+        for leaf in plan.leaves(node) {
+            let mut tile = self.writer().claim(&leaf.tile)?;
+            tile.fill(plan.chunks.fill_bytes())?;
+            self.writer().give_back(tile)?;
+        }
+        Ok(())
     }
 
     fn tiles(&self) -> Option<&TileWriter<'_>> {
@@ -454,12 +465,45 @@ struct Remote {
     gate: Arc<Gate>,
 }
 
+/// How often a shard is read that is replaced each time meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// Whether a value was replaced between reads that belong together.
+pub(crate) fn is_replaced(error: &ArrayError) -> bool {
+    matches!(error, ArrayError::Store(error) if error.kind() == StoreErrorKind::Replaced)
+}
+
+/// Says that a chunk of the grid that was replaced while it was read is to be read again, from its index, after so many attempts.
+///
+/// # Errors
+/// When there were enough.
+pub(crate) fn read_again(plan: &Plan, chunk: usize, attempts: usize) -> Result<(), ArrayError> {
+    let key = plan.keys.key(&plan.cut.chunk(chunk).0)?;
+    if let Some(indexes) = &plan.indexes {
+        indexes.forget(&key);
+    }
+    if attempts < ATTEMPTS {
+        return Ok(());
+    }
+    let message = format!("the value was replaced each of the {attempts} times that it was read");
+    Err(StoreError::new(StoreErrorKind::Replaced, message).with_key(&key).into())
+}
+
 impl Remote {
     async fn chunk(&self, chunk: usize) -> Result<(), ArrayError> {
-        self.steps(self.plan.start(chunk, |_| Ok(None))?).await
+        for attempts in 1.. {
+            let replaced = AtomicBool::new(false);
+            self.steps(self.plan.start_kept(chunk)?, &replaced).await?;
+            if !replaced.into_inner() {
+                break;
+            }
+            read_again(&self.plan, chunk, attempts)?;
+        }
+        Ok(())
     }
 
-    fn steps(&self, Steps { fetches, absent }: Steps) -> BoxFuture<'_, Result<(), ArrayError>> {
+    /// Ends well where the value was `replaced` meanwhile: then when all that was begun is done, so that nothing of it comes behind what is read instead.
+    fn steps<'a>(&'a self, Steps { fetches, absent }: Steps, replaced: &'a AtomicBool) -> BoxFuture<'a, Result<(), ArrayError>> {
         let fill = async {
             if absent.is_empty() {
                 return Ok(());
@@ -469,14 +513,24 @@ impl Remote {
             self.pool.compute(fill).await
         };
         let fetches = fetches.into_iter().flat_map(in_groups).map(|fetch| async {
-            let next = self.fetch(fetch).await?;
-            if next.fetches.is_empty() && next.absent.is_empty() { Ok(()) } else { self.steps(next).await }
+            let next = self.fetch(fetch, replaced).await?;
+            if next.fetches.is_empty() && next.absent.is_empty() { Ok(()) } else { self.steps(next, replaced).await }
         });
         try_join(fill, try_join_all(fetches)).map_ok(drop).boxed()
     }
 
-    async fn fetch(&self, fetch: Fetch) -> Result<Steps, ArrayError> {
-        let (bytes, pass) = fetch_gated(&self.plan, &self.storage, &self.gate, &fetch).await?;
+    async fn fetch(&self, mut fetch: Fetch, replaced: &AtomicBool) -> Result<Steps, ArrayError> {
+        let pass = enter(&self.plan, &self.gate, &fetch)?.await;
+        if replaced.load(Ordering::Relaxed) {
+            return Ok(Steps::default());
+        }
+        let (bytes, pass) = match ask(&self.plan, &self.storage, &mut fetch, pass).await {
+            Err(error) if is_replaced(&error) => {
+                replaced.store(true, Ordering::Relaxed);
+                return Ok(Steps::default());
+            }
+            answer => answer?,
+        };
         let read = self.clone();
         let work = move || {
             let steps = read.take(fetch.then, bytes);
@@ -521,8 +575,12 @@ fn in_groups(fetch: Fetch) -> Vec<Fetch> {
         Then::Chunks(parts) if ranges.len() > RANGES => parts,
         then => return vec![Fetch { key, ranges, version, then }],
     };
-    let fetch =
-        |ranges: &[ByteRange]| Fetch { key: key.clone(), ranges: ranges.to_vec(), version: version.clone(), then: Then::Chunks(Vec::new()) };
+    let fetch = |ranges: &[ByteRange]| Fetch {
+        key: key.clone(),
+        ranges: ranges.to_vec(),
+        version: version.clone(),
+        then: Then::Chunks(Vec::new()),
+    };
     let mut groups: Vec<Fetch> = ranges.chunks(RANGES).map(fetch).collect();
     for part in parts {
         let (group, range) = (part.range / RANGES, part.range % RANGES);
@@ -545,8 +603,14 @@ pub(crate) async fn fetch_gated(
     plan: &Plan,
     storage: &Storage,
     gate: &Arc<Gate>,
-    fetch: &Fetch,
+    fetch: &mut Fetch,
 ) -> Result<(Option<Vec<Bytes>>, Pass), ArrayError> {
+    let pass = enter(plan, gate, fetch)?.await;
+    ask(plan, storage, fetch, pass).await
+}
+
+/// Waits for the gate to let a fetch through.
+fn enter(plan: &Plan, gate: &Arc<Gate>, fetch: &Fetch) -> Result<Enter, ArrayError> {
     let known = fetch.ranges.iter().try_fold(0usize, |sum, range| sum.checked_add(usize::try_from(range.len_hint()?).ok()?));
     let expected = match (known, &fetch.then) {
         (None, Then::Chunks(parts)) => {
@@ -557,8 +621,22 @@ pub(crate) async fn fetch_gated(
     };
     let len = |range: &ByteRange| range.len_hint().map_or(expected.unwrap_or(0), |len| usize::try_from(len).unwrap_or(usize::MAX));
     let requests = fetch.ranges.iter().map(|range| requests_of(len(range))).sum();
-    let mut pass = gate.enter(requests, expected).await;
-    let bytes = storage.get_ranges(&fetch.key, &fetch.ranges).await?;
+    Ok(gate.enter(requests, expected))
+}
+
+/// Asks a store. A shard's index is then of the version that the answer is of, and so is all that it leads to.
+async fn ask(plan: &Plan, storage: &Storage, fetch: &mut Fetch, mut pass: Pass) -> Result<(Option<Vec<Bytes>>, Pass), ArrayError> {
+    let bytes = if plan.chunks.levels.is_empty() {
+        storage.get_ranges(&fetch.key, &fetch.ranges).await?
+    } else {
+        let answer = storage.get_versioned(&fetch.key, &fetch.ranges, fetch.version.as_ref()).await?;
+        answer.map(|(bytes, version)| {
+            if let Then::Index(node) = &mut fetch.then {
+                node.version = node.version.take().or(version);
+            }
+            bytes
+        })
+    };
     pass.answered(bytes.iter().flatten().map(Bytes::len).sum());
     Ok((bytes, pass))
 }

@@ -251,6 +251,19 @@ impl IndexCache {
         value.get(base).cloned()
     }
 
+    /// The version of a value that indexes are kept of.
+    pub(crate) fn version(&self, key: &StoreKey) -> Option<Version> {
+        self.kept().values.get(key).map(|value| value.version.clone())
+    }
+
+    /// Forgets the indexes of a value that was replaced.
+    pub(crate) fn forget(&self, key: &StoreKey) {
+        let mut kept = self.kept();
+        if let Some(old) = kept.values.remove(key) {
+            kept.bytes -= old.bytes();
+        }
+    }
+
     /// Keeps an index in the place of those of another version.
     pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, version: &Version, index: &Arc<ShardIndex>) {
         let bytes = index.entries.len();

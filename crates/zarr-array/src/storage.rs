@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use bytes::Bytes;
-use zarr_store_api::{AnyStore, ByteRange, Listing, StoreError, StoreKey, StorePrefix};
+use zarr_store_api::{AnyStore, ByteRange, Listing, StoreError, StoreKey, StorePrefix, Version};
 
 /// Runs a future on this thread. Calls may nest: a thread of a pool does the pool's work while it waits, which may be work that the future waits for.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -70,6 +70,19 @@ impl Storage {
         match &self.0 {
             AnyStore::Blocking(store) => store.get_ranges(key, ranges),
             AnyStore::Async(store) => store.get_ranges(key, ranges).await,
+        }
+    }
+
+    /// As [`Storage::get_ranges`], of one version of the value, where the store tells versions apart. A blocking store has readers for that.
+    pub(crate) async fn get_versioned(
+        &self,
+        key: &StoreKey,
+        ranges: &[ByteRange],
+        version: Option<&Version>,
+    ) -> Result<Option<(Vec<Bytes>, Option<Version>)>, StoreError> {
+        match &self.0 {
+            AnyStore::Blocking(_) => Ok(self.get_ranges(key, ranges).await?.map(|bytes| (bytes, None))),
+            AnyStore::Async(store) => store.get_versioned(key, ranges, version).await,
         }
     }
 

@@ -51,9 +51,12 @@ impl AxisTiles {
 
 /// Lends disjoint tiles of one host output to many threads.
 ///
-/// The output is cut along each axis; a tile is one piece of every axis, so two tiles never share an element. Each can be claimed once.
+/// The output is cut along each axis; a tile is one piece of every axis, so two tiles never share an element. Each can be claimed once, and again after
+/// [`TileWriter::give_back`].
 #[derive(Debug)]
 pub struct TileWriter<'a> {
+    /// Of no other writer.
+    id: u64,
     base: *mut u8,
     layout: Layout,
     axes: Vec<AxisTiles>,
@@ -63,7 +66,7 @@ pub struct TileWriter<'a> {
 
 // SAFETY: the writer stands for an exclusive borrow of plain bytes; what it lends is disjoint (see `claim`).
 unsafe impl Send for TileWriter<'_> {}
-// SAFETY: `claim` lends each tile once, guarded by an atomic bit; nothing else touches the bytes.
+// SAFETY: `claim` lends each tile to one at a time, guarded by an atomic bit; nothing else touches the bytes.
 unsafe impl Sync for TileWriter<'_> {}
 
 impl<'a> TileWriter<'a> {
@@ -90,13 +93,15 @@ impl<'a> TileWriter<'a> {
             .try_reserve_exact(tiles.div_ceil(64))
             .map_err(|error| BufferError::new(BufferErrorKind::OutOfMemory, format!("no room to note {tiles} tiles")).with_source(error))?;
         claimed.resize_with(tiles.div_ceil(64), || AtomicU64::new(0));
-        Ok(Self { base: output.as_mut_ptr(), layout, axes, claimed, output: PhantomData })
+        static WRITERS: AtomicU64 = AtomicU64::new(0);
+        let id = WRITERS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, base: output.as_mut_ptr(), layout, axes, claimed, output: PhantomData })
     }
 
-    /// Tile `index`, one number for each axis. Each tile is lent once.
+    /// Tile `index`, one number for each axis. Each tile is lent to one at a time, and to another only if it was given back.
     ///
     /// # Errors
-    /// [`BufferErrorKind::Parameter`] when there is no such tile, [`BufferErrorKind::Borrowed`] when it was lent before.
+    /// [`BufferErrorKind::Parameter`] when there is no such tile, [`BufferErrorKind::Borrowed`] when it was lent before and not given back.
     pub fn claim(&self, index: &[usize]) -> Result<TileMut<'a>, BufferError> {
         if index.len() != self.axes.len() {
             return Err(BufferError::parameter(format!("tile {index:?} of {} axes", self.axes.len())));
@@ -130,7 +135,23 @@ impl<'a> TileWriter<'a> {
         if self.claimed[flat / 64].fetch_or(bit, Ordering::AcqRel) & bit != 0 {
             return Err(BufferError::new(BufferErrorKind::Borrowed, format!("tile {index:?} was lent before")));
         }
-        Ok(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.layout.item_size, output: PhantomData })
+        let lent = Some((self.id, flat));
+        Ok(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.layout.item_size, lent, output: PhantomData })
+    }
+
+    /// Takes a tile back, which can be claimed again then: for what may have to be written once more.
+    ///
+    /// # Errors
+    /// [`BufferErrorKind::Parameter`] when it is a tile of another writer.
+    pub fn give_back(&self, tile: TileMut<'_>) -> Result<(), BufferError> {
+        match tile.lent {
+            Some((id, flat)) if id == self.id => {
+                // The tile is whole and ends here, so that nobody has its elements any more.
+                self.claimed[flat / 64].fetch_and(!(1 << (flat % 64)), Ordering::AcqRel);
+                Ok(())
+            }
+            _ => Err(BufferError::parameter("a tile of another writer, or a part of one, is given back")),
+        }
     }
 }
 
@@ -149,10 +170,10 @@ impl OwnedTiles {
     /// # Errors
     /// As [`TileWriter::new`].
     pub fn new(mut bytes: Vec<u8>, layout: Layout, axes: Vec<AxisTiles>) -> Result<Self, BufferError> {
-        let TileWriter { base, layout, axes, claimed, .. } = TileWriter::new(&mut bytes, layout, axes)?;
+        let TileWriter { id, base, layout, axes, claimed, .. } = TileWriter::new(&mut bytes, layout, axes)?;
         // Moving the vector into the struct leaves its bytes where they are, and `writer` never leaves the struct: `OwnedTiles::writer` shortens
         // its lifetime to the borrow of `self`, and every tile with it.
-        Ok(Self { writer: TileWriter { base, layout, axes, claimed, output: PhantomData }, bytes })
+        Ok(Self { writer: TileWriter { id, base, layout, axes, claimed, output: PhantomData }, bytes })
     }
 
     /// The writer, for as long as this is borrowed.
@@ -203,10 +224,12 @@ pub struct TileMut<'a> {
     base: *mut u8,
     axes: Vec<TileAxis>,
     item_size: usize,
+    /// By which writer, and as which tile of it; `None`: a part of a tile.
+    lent: Option<(u64, usize)>,
     output: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: the tile owns its elements exclusively (each tile is lent once, tiles are disjoint); bytes may move between threads.
+// SAFETY: the tile owns its elements exclusively (each tile is lent to one at a time, tiles are disjoint); bytes may move between threads.
 unsafe impl Send for TileMut<'_> {}
 
 impl TileMut<'_> {
@@ -228,7 +251,7 @@ impl TileMut<'_> {
         };
         let mut axes = vec![TileAxis { len: rows.len(), stride: first.stride, list }];
         axes.extend(rest.iter().map(|axis| TileAxis { len: axis.len, stride: axis.stride, list: axis.list.clone() }));
-        Some(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.item_size, output: PhantomData })
+        Some(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.item_size, lent: None, output: PhantomData })
     }
 
     /// The tile's bytes, if they lie in C order without gaps: then a decoder can write them in place.
@@ -307,6 +330,30 @@ mod tests {
         assert_eq!(writer.claim(&[0, 0]).unwrap_err().kind, BufferErrorKind::Borrowed);
         assert!(writer.claim(&[2, 0]).is_err());
         assert_eq!(output, [2, 0, 0, 1, 4, 0, 0, 3, 0, 9, 9, 0]);
+    }
+
+    #[test]
+    fn a_tile_that_was_given_back_is_lent_again() {
+        let (mut output, mut other) = (vec![0u8; 130], vec![0u8; 130]);
+        let layout = Layout::contiguous(&[130], 1).unwrap();
+        let tiles = || vec![AxisTiles::Ranges((0..130).map(|at| at..at + 1).collect())];
+        let writer = TileWriter::new(&mut output, layout.clone(), tiles()).unwrap();
+        let another = TileWriter::new(&mut other, layout, tiles()).unwrap();
+        let mut tile = writer.claim(&[129]).unwrap();
+        let beside = writer.claim(&[128]).unwrap();
+        tile.fill(&[1]).unwrap();
+        assert!(another.claim(&[129]).is_ok() && another.give_back(writer.claim(&[1]).unwrap()).is_err());
+        assert!(writer.give_back(tile.rows(0..1).unwrap()).is_err());
+        assert_eq!(writer.claim(&[129]).unwrap_err().kind, BufferErrorKind::Borrowed);
+        writer.give_back(tile).unwrap();
+        let mut again = writer.claim(&[129]).unwrap();
+        assert_eq!(writer.claim(&[129]).unwrap_err().kind, BufferErrorKind::Borrowed);
+        assert_eq!(writer.claim(&[128]).unwrap_err().kind, BufferErrorKind::Borrowed);
+        assert_eq!(writer.claim(&[1]).unwrap_err().kind, BufferErrorKind::Borrowed);
+        assert_eq!(again.as_contiguous().unwrap(), [1]);
+        again.fill(&[2]).unwrap();
+        drop((again, beside, writer));
+        assert_eq!(output[129], 2);
     }
 
     #[test]

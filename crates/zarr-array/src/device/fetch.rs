@@ -122,25 +122,26 @@ pub(super) async fn expand(
     let (mut loads, mut absent) = (Vec::new(), Vec::new());
     // Of a shard in a blocking store; its inner chunks are read later: see `Reader::unchanged`.
     let mut value = None;
-    let start = plan.start(chunk, |key| match &array.storage.0 {
-        AnyStore::Blocking(store) => Ok(value.insert(store.reader(key)?).version()),
-        AnyStore::Async(_) => Ok(None),
-    })?;
+    let start = match &array.storage.0 {
+        AnyStore::Blocking(store) => plan.start(chunk, |key| Ok(value.insert(store.reader(key)?).version()))?,
+        AnyStore::Async(_) => plan.start_kept(chunk)?,
+    };
     let mut next: VecDeque<Steps> = VecDeque::from([start]);
     while let Some(steps) = next.pop_front() {
         absent.extend(steps.absent);
-        for fetch in steps.fetches {
-            match &fetch.then {
-                Then::Index(node) => {
-                    let index = match (gate, &value) {
-                        (_, Some(value)) => value.get_ranges(&fetch.ranges)?,
-                        (Some(gate), None) => fetch_gated(plan, &array.storage, gate, &fetch).await?.0,
-                        (None, None) => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
-                    };
-                    let index = index.as_ref().and_then(|bytes| bytes.first());
-                    next.push_back(with_scratch(|scratch| plan.supply_index(node, index.map(|bytes| &**bytes), scratch))?);
-                }
-                Then::Chunks(_) => loads.push(Load::new(plan, fetch)?),
+        for mut fetch in steps.fetches {
+            if let Then::Chunks(_) = fetch.then {
+                loads.push(Load::new(plan, fetch)?);
+                continue;
+            }
+            let index = match (gate, &value) {
+                (_, Some(value)) => value.get_ranges(&fetch.ranges)?,
+                (Some(gate), None) => fetch_gated(plan, &array.storage, gate, &mut fetch).await?.0,
+                (None, None) => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
+            };
+            let index = index.as_ref().and_then(|bytes| bytes.first());
+            if let Then::Index(node) = &fetch.then {
+                next.push_back(with_scratch(|scratch| plan.supply_index(node, index.map(|bytes| &**bytes), scratch))?);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! upload of each as it comes. Chunks that are elements already are uploaded to their places; the others are gathered, and decoded many at a time.
 //! Uploads behind the first decoding have a queue of their own, so that they go on while the device decodes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ use super::scatter::{Scatter, take_runs};
 use super::{Crossings, DeviceTarget, Verdicts};
 use crate::gate::Gate;
 use crate::plan::{ChunkNode, Plan};
-use crate::read::fetch_gated;
+use crate::read::{fetch_gated, is_replaced, read_again};
 use crate::{Array, ArrayError};
 
 /// Bytes of a batch that one thread fetches, or a third of the staging memory if that is less: many are filled while others are uploaded.
@@ -96,7 +96,9 @@ impl Drop for Reply {
 /// What an async store answered for a chunk.
 pub(super) enum Answer {
     Absent(ChunkNode),
-    Load(Load, Fetched),
+    Load(Box<Load>, Fetched),
+    /// A shard was replaced while it was read. What was answered of it before is written to the output first, and what comes then over that.
+    Replaced,
 }
 
 /// Asks an async store for a read; it answers in the order of the chunks.
@@ -106,6 +108,7 @@ pub(super) fn answers<'a>(array: &'a Array, plan: &'a Plan, gate: Arc<Gate>) -> 
         plan,
         gate,
         next: 0,
+        replaced: HashMap::new(),
         planned: FuturesOrdered::new(),
         loads: VecDeque::new(),
         answers: FuturesOrdered::new(),
@@ -121,13 +124,25 @@ struct Asked<'a> {
     gate: Arc<Gate>,
     /// The next chunk of the grid to plan.
     next: usize,
-    planned: FuturesOrdered<BoxFuture<'a, Result<Row, ArrayError>>>,
+    /// How often chunks of the grid were replaced while they were read.
+    replaced: HashMap<usize, usize>,
+    planned: FuturesOrdered<BoxFuture<'a, (Attempt, Result<Row, ArrayError>)>>,
     /// What nobody has asked for yet.
-    loads: VecDeque<Answer>,
+    loads: VecDeque<(Attempt, Answer)>,
     /// With the bytes that are taken for each.
-    answers: FuturesOrdered<BoxFuture<'a, Result<(Answer, usize), ArrayError>>>,
+    answers: FuturesOrdered<BoxFuture<'a, Answered>>,
     /// Of all answers that are under way or wait.
     bytes: usize,
+}
+
+/// What came of a request of an attempt, and the bytes that were taken for it.
+type Answered = (Attempt, usize, Result<Answer, ArrayError>);
+
+/// A read of a chunk of the grid, after so many others during which it was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Attempt {
+    chunk: usize,
+    number: usize,
 }
 
 impl<'a> Asked<'a> {
@@ -146,18 +161,47 @@ impl<'a> Asked<'a> {
             });
             match done.await {
                 None => return Ok(None),
-                Some(Either::Left(answer)) => {
-                    let (answer, bytes) = answer?;
+                Some(Either::Left((attempt, bytes, answer))) => {
                     self.bytes = self.bytes.saturating_sub(bytes);
-                    return Ok(Some(answer));
+                    match answer {
+                        // Of an attempt that was given up.
+                        _ if attempt != self.attempt(attempt.chunk) => {}
+                        Err(error) if is_replaced(&error) => {
+                            self.again(attempt)?;
+                            return Ok(Some(Answer::Replaced));
+                        }
+                        answer => return answer.map(Some),
+                    }
                 }
-                Some(Either::Right(row)) => {
-                    let (loads, absent) = row?;
-                    self.loads.extend(absent.into_iter().map(Answer::Absent));
-                    self.loads.extend(loads.into_iter().map(|load| Answer::Load(load, None)));
-                }
+                Some(Either::Right((attempt, row))) => match row {
+                    Err(error) if is_replaced(&error) => self.again(attempt)?,
+                    row => {
+                        let (loads, absent) = row?;
+                        self.loads.extend(absent.into_iter().map(|node| (attempt, Answer::Absent(node))));
+                        self.loads.extend(loads.into_iter().map(|load| (attempt, Answer::Load(Box::new(load), None))));
+                    }
+                },
             }
         }
+    }
+
+    /// The attempt at a chunk of the grid that counts.
+    fn attempt(&self, chunk: usize) -> Attempt {
+        Attempt { chunk, number: self.replaced.get(&chunk).copied().unwrap_or(0) }
+    }
+
+    /// Gives an attempt up, and begins the next one.
+    fn again(&mut self, Attempt { chunk, number }: Attempt) -> Result<(), ArrayError> {
+        read_again(self.plan, chunk, number + 1)?;
+        self.replaced.insert(chunk, number + 1);
+        self.loads.retain(|(attempt, _)| attempt.chunk != chunk);
+        self.plan_chunk(chunk);
+        Ok(())
+    }
+
+    fn plan_chunk(&mut self, chunk: usize) {
+        let (array, plan, gate, attempt) = (self.array, self.plan, Arc::clone(&self.gate), self.attempt(chunk));
+        self.planned.push_back(Box::pin(async move { (attempt, expand(array, plan, chunk, Some(&gate)).await) }));
     }
 
     /// Whether there is room for an answer. The first one always has some.
@@ -168,23 +212,23 @@ impl<'a> Asked<'a> {
     /// Asks for as much as may be under way.
     fn ask(&mut self) {
         let (array, plan, at_once) = (self.array, self.plan, self.gate.requests());
-        while self.answers.len() < at_once && self.loads.front().is_some_and(|load| self.has_room(load)) {
-            let Some(load) = self.loads.pop_front() else { break };
+        while self.answers.len() < at_once && self.loads.front().is_some_and(|(_, load)| self.has_room(load)) {
+            let Some((attempt, load)) = self.loads.pop_front() else { break };
             let (gate, bytes) = (Arc::clone(&self.gate), room(&load));
             self.bytes = self.bytes.saturating_add(bytes);
             self.answers.push_back(Box::pin(async move {
-                match load {
-                    Answer::Load(load, _) => {
-                        let (fetched, _) = fetch_gated(plan, &array.storage, &gate, &load.fetch).await?;
-                        Ok((Answer::Load(load, fetched), bytes))
+                let answer = match load {
+                    Answer::Load(mut load, _) => {
+                        let fetched = fetch_gated(plan, &array.storage, &gate, &mut load.fetch).await;
+                        fetched.map(|(fetched, _)| Answer::Load(load, fetched))
                     }
-                    absent => Ok((absent, bytes)),
-                }
+                    other => Ok(other),
+                };
+                (attempt, bytes, answer)
             }));
         }
         while self.planned.len() < at_once && self.loads.len() < at_once && self.next < plan.chunk_count() {
-            let (gate, chunk) = (Arc::clone(&self.gate), self.next);
-            self.planned.push_back(Box::pin(async move { expand(array, plan, chunk, Some(&gate)).await }));
+            self.plan_chunk(self.next);
             self.next += 1;
         }
     }
@@ -194,7 +238,7 @@ impl<'a> Asked<'a> {
 fn room(answer: &Answer) -> usize {
     match answer {
         Answer::Load(load, _) => load.room,
-        Answer::Absent(_) => 0,
+        Answer::Absent(_) | Answer::Replaced => 0,
     }
 }
 
@@ -343,8 +387,14 @@ impl Pipeline {
         while let Some(answer) = answers.next().await {
             match answer? {
                 Answer::Absent(node) => self.fill(&[node])?,
+                Answer::Replaced => {
+                    if let Some(batch) = filling.rest() {
+                        self = self.put(batch, batch_len, host).await?;
+                    }
+                    self.gathered.decode(&reader)?;
+                }
                 Answer::Load(load, fetched) => {
-                    if let Some(batch) = filling.add(&reader, batch_len, load, Some(fetched)) {
+                    if let Some(batch) = filling.add(&reader, batch_len, *load, Some(fetched)) {
                         self = self.put(batch, batch_len, host).await?;
                     }
                 }

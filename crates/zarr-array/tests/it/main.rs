@@ -8,3 +8,4 @@ mod providers;
 mod read_each;
 mod remote;
 mod shapes;
+mod versions;
