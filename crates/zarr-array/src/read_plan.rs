@@ -19,6 +19,9 @@ use crate::{Array, ArrayError, Selection};
 /// on any thread, into tiles of one output. The plan is done when [`ReadPlan::is_done`] says so. Requests are made chunk by chunk as they are asked for, so
 /// that a plan over millions of chunks takes no memory for those not yet begun.
 ///
+/// A shard's index and its inner chunks are several requests for one key. Whoever fetches them sees to it that the answers are of one version of the value: bytes of
+/// another one are an error, or, without a compressor, other elements.
+///
 /// ```no_run
 /// # fn fetch(_: &zarr_array::Request) -> Option<Vec<bytes::Bytes>> { None }
 /// # fn read(array: &zarr_array::Array) -> Result<Vec<u8>, zarr_array::ArrayError> {

@@ -81,7 +81,7 @@ fn write_until(plan: &Plan, storage: &Storage, data: Data<'_>, empty: Empty, poo
             }
             _ => {
                 let encoded = pool.run(|| encoder.chunk(&node, old))?;
-                block_on(put(plan, storage, &node, encoded))
+                block_on(put(storage, &node, encoded))
             }
         }
     };
@@ -119,17 +119,17 @@ pub(crate) async fn write_async(
             let whole = Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.is_whole(&chunk, &cells);
             let old = if whole { None } else { storage.get(&key, ByteRange::All).await? };
             let node = ChunkNode { chunk: chunk.into(), key, cells };
-            let (of_pool, of_put) = (node.clone(), Arc::clone(&plan));
+            let of_pool = node.clone();
             let encoded = pool
                 .compute(move || Encoder { plan: &plan, data: data.as_data(), layout: &layout, tiles: &tiles, empty }.chunk(&of_pool, old))
                 .await?;
-            put(&of_put, &storage, &node, encoded).await
+            put(&storage, &node, encoded).await
         }
     });
     chunks.buffer_unordered(gate.requests()).try_collect().await
 }
 
-async fn put(plan: &Plan, storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {
+async fn put(storage: &Storage, node: &ChunkNode, encoded: Option<Vec<Bytes>>) -> Result<(), ArrayError> {
     match encoded {
         None => storage.erase(&node.key).await?,
         Some(mut parts) => match (parts.pop(), parts.is_empty()) {

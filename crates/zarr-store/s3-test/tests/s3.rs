@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use zarr_conformance::store::StoreUnderTest;
 use zarr_conformance::{Suite, Trial};
 use zarr_store::{AsyncToBlocking, ObjectStoreAdapter, OpenOptions, open_url};
-use zarr_store_api::{AnyStore, ByteRange, ReadableStore, Store, StoreErrorKind, StoreKey};
+use zarr_store_api::{AnyStore, AsyncReadableStore, AsyncStore, ByteRange, ReadableStore, Store, StoreErrorKind, StoreKey};
 
 /// A server with one bucket, `bucket`.
 struct Server {
@@ -120,6 +120,25 @@ fn the_root_of_a_bucket() {
     assert_eq!(store.get(&key, ByteRange::Suffix(3)).unwrap().as_deref(), Some(&b"two"[..]));
     let listing = store.as_listable().unwrap().list_dir(&"".parse().unwrap()).unwrap();
     assert_eq!(listing.prefixes.len(), 1);
+}
+
+#[test]
+fn several_reads_are_of_one_version() {
+    let server = Server::start(Some(("key", "secret")));
+    let AnyStore::Async(store) = server.open("") else { panic!("an object store is async") };
+    let key = StoreKey::new("a").unwrap();
+    server.runtime.block_on(async {
+        let set = |value: &'static [u8]| store.as_writable().unwrap().set(&key, value.into());
+        set(b"one value").await.unwrap();
+        let (bytes, version) = store.get_versioned(&key, &[ByteRange::Suffix(5)], None).await.unwrap().unwrap();
+        assert_eq!(bytes, ["value"]);
+        let version = version.expect("an entity tag");
+        let ranges = [ByteRange::from(0..3), ByteRange::from(4..6)];
+        assert_eq!(store.get_versioned(&key, &ranges, Some(&version)).await.unwrap().unwrap().0, ["one", "va"]);
+        set(b"two bytes").await.unwrap();
+        let error = store.get_versioned(&key, &ranges, Some(&version)).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Replaced, "{error}");
+    });
 }
 
 #[test]
