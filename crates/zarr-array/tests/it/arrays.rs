@@ -1039,6 +1039,31 @@ fn sparse_shards(store: AnyStore) -> Array {
 }
 
 #[test]
+fn a_kept_index_serves_no_other_version_of_its_shard() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = AnyStore::blocking(FilesystemStore::new(directory.path()).unwrap());
+    for (name, store) in [("memory", memory()), ("files", files)] {
+        let (counted, metrics) = Metrics::any(store.clone());
+        let first = sparse_shards(counted);
+        let corner = Selection::ranges([0..1, 0..1]);
+        assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [1], "{name}");
+        metrics.reset();
+        assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [1], "{name}");
+        // A file that was just written might be taken for the next one.
+        assert_eq!(metrics.reset().requests(), if name == "memory" { 1 } else { 2 }, "{name}");
+        // Somebody else writes: the inner chunks come to lie elsewhere, then nowhere.
+        let other = Array::open(store, "/", &options()).unwrap();
+        for value in 2..5 {
+            other.write_elements(&Selection::ranges([0..8, 0..8]), &[value; 64]).unwrap();
+            assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [value], "{name}");
+            assert_eq!(first.read_elements::<i32>(&Selection::ranges([6..7, 6..7])).unwrap(), [value], "{name}");
+        }
+        other.erase_chunk(&[0, 0]).unwrap();
+        assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [0], "{name}");
+    }
+}
+
+#[test]
 fn clones_see_writes_through_an_array_that_was_changed() {
     type Change = fn(&mut Array);
     let changes: [(&str, Change); 7] = [

@@ -13,7 +13,7 @@ use zarr_codec_api::Policy;
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, ToyProvider, UnifiedDevice};
 use zarr_meta::DataType;
 use zarr_store::{BlockingToAsync, MemoryStore};
-use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreKey, WritableStore};
+use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, ValueReader, WritableStore};
 
 /// A toy device of either kind.
 #[derive(Clone)]
@@ -534,6 +534,68 @@ fn a_caller_s_buffer_and_two_queues() {
     assert!(matches!(array.enqueue_read_into(&Selection::all(), &short, &first), Err(ArrayError::Parameter(_))));
     assert_eq!(output.host_read().unwrap_err().kind, BufferErrorKind::NotHostVisible);
     toy.assert_clean();
+}
+
+/// A store in which somebody replaces a value as soon as a reader of it was given.
+#[derive(Debug)]
+struct ReplacedStore {
+    inner: MemoryStore,
+    next: Mutex<Option<(StoreKey, Bytes)>>,
+}
+
+impl ReadableStore for ReplacedStore {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
+        self.inner.get(key, range)
+    }
+
+    fn size(&self, key: &StoreKey) -> Result<Option<u64>, StoreError> {
+        self.inner.size(key)
+    }
+
+    fn reader<'a>(&'a self, key: &StoreKey) -> Result<Box<dyn ValueReader + 'a>, StoreError> {
+        let reader = self.inner.reader(key);
+        if let Some((_, value)) = self.next.lock().unwrap().take_if(|(replaced, _)| replaced == key) {
+            self.inner.set(key, value)?;
+        }
+        reader
+    }
+}
+
+impl Store for ReplacedStore {
+    fn as_writable(&self) -> Option<&dyn WritableStore> {
+        self.inner.as_writable()
+    }
+
+    fn name(&self) -> String {
+        "replaced".to_owned()
+    }
+}
+
+#[test]
+fn a_shard_that_is_replaced_between_its_index_and_its_inner_chunks_is_no_mixture() {
+    for (name, toy) in toys() {
+        let target = DeviceTarget::new(toy.device()).unwrap();
+        let builder = ArrayBuilder::new([8, 8], DataType::Int32).chunks([2, 2]).shards([8, 8]).compressors([]);
+        let store = Arc::new(ReplacedStore { inner: MemoryStore::new(), next: Mutex::default() });
+        let array = builder.create(AnyStore::from(Arc::clone(&store) as Arc<dyn Store>), "/", &toy.options(prefer)).unwrap();
+        array.write_elements(&Selection::all(), &[2i32; 64]).unwrap();
+        let key = StoreKey::new("c/0/0").unwrap();
+        let full = store.get(&key, ByteRange::All).unwrap().unwrap();
+        // In this one the only inner chunk lies where the first one lies in the other, and is another one.
+        array.erase_chunk(&[0, 0]).unwrap();
+        array.write_elements(&Selection::ranges([6..8, 6..8]), &[1i32; 4]).unwrap();
+        *store.next.lock().unwrap() = Some((key, full));
+        let corner = Selection::ranges([6..8, 6..8]);
+        match (&toy, array.read_to_device(&corner, &target)) {
+            (Toy::Opaque(_), Err(ArrayError::Store(error))) => assert_eq!(error.kind(), StoreErrorKind::Replaced, "{name}"),
+            // As onto the host: all of a shard from one reader.
+            (Toy::Unified(_), Ok(tensor)) => assert_eq!(toy.download(&tensor, &target), bytes_of(&[1; 4]), "{name}"),
+            (_, other) => panic!("{name}: {other:?}"),
+        }
+        let tensor = array.read_to_device(&corner, &target).unwrap();
+        assert_eq!(toy.download(&tensor, &target), bytes_of(&[2; 4]), "{name}");
+        toy.assert_clean();
+    }
 }
 
 /// A store that reads straight to one device: a copy on the queue it is given, from memory that it keeps.

@@ -334,4 +334,53 @@ mod tests {
         store.set(&key("Foo/other"), "4".into()).unwrap();
         assert_eq!(store.size(&key("Foo/bar")).unwrap(), Some(1));
     }
+
+    #[test]
+    #[cfg(unix)]
+    fn versions_are_settled_when_the_clock_has_gone_on() {
+        let version = |store: &FilesystemStore, name| store.reader(&key(name)).unwrap().version();
+        let sources = FilesystemStore::new(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let old = version(&sources, "Cargo.toml").unwrap();
+        assert!(old.is_settled());
+        assert_eq!(version(&sources, "Cargo.toml"), Some(old.clone()));
+        assert_eq!(version(&sources, "Cargo.tom"), None);
+
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.set(&key("a"), "1".into()).unwrap();
+        let new = version(&store, "a").unwrap();
+        assert!(!new.is_settled() && new != old);
+    }
+
+    #[test]
+    fn values_are_read_into_memory_of_any_length() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = FilesystemStore::new(dir.path()).unwrap();
+        store.set(&key("a"), "value".into()).unwrap();
+        store.set(&key("empty"), Bytes::new()).unwrap();
+        store.set(&key("below/b"), "1".into()).unwrap();
+        let read = |name, length| {
+            let mut memory = vec![b'.'; length];
+            store.get_into(&key(name), ByteRange::All, &mut memory).map(|read| read.map(|_| String::from_utf8(memory).unwrap()))
+        };
+        assert_eq!(read("a", 5).unwrap().as_deref(), Some("value"));
+        assert_eq!(read("a", 7).unwrap().as_deref(), Some("value.."));
+        for length in [0, 1, 4] {
+            let error = read("a", length).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Parameter);
+            assert!(error.to_string().contains('5'), "{error}");
+        }
+        for length in [0, 3] {
+            assert_eq!(read("empty", length).unwrap().map(|read| read.len()), Some(length));
+            for absent in ["below", "nothing", "a/b"] {
+                assert_eq!(read(absent, length).unwrap(), None, "{absent}");
+            }
+        }
+        #[cfg(unix)]
+        {
+            let fifo = dir.path().join("pipe");
+            assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+            assert_eq!(read("pipe", 3).unwrap(), None);
+        }
+    }
 }
