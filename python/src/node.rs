@@ -16,10 +16,11 @@ use crate::group::Group;
 /// Opens the array or group at a path or URL: `data.zarr/temperature`, `archive.zip/node`, `s3://bucket/prefix`, `https://..`.
 ///
 /// `mode`: `"r"` to read, `"r+"` to read and write. `threads`: threads that decode; by default, as many as there are processors. `concurrency`: requests that a read has in flight at a
-/// remote store, by default 64. `in_flight_bytes`: bytes of those requests, and of answers that wait to be decoded, by default 512 MiB. `index_cache`: bytes of shard indexes that arrays keep from read to read, where nobody else writes them meanwhile. `storage_options`: settings of object stores, by the names of the
+/// remote store, by default 64. `in_flight_bytes`: bytes of those requests, and of answers that wait to be decoded, by default 512 MiB. `index_cache`: bytes of shard indexes that an array keeps from read to read, by default 4 MiB; none is used for a
+/// shard that was replaced. `storage_options`: settings of object stores, by the names of the
 /// crate `object_store` (`region`, `endpoint`, `skip_signature`, ..).
 #[pyfunction]
-#[pyo3(signature = (path, mode="r", *, threads=None, concurrency=None, in_flight_bytes=None, index_cache=0, storage_options=None))]
+#[pyo3(signature = (path, mode="r", *, threads=None, concurrency=None, in_flight_bytes=None, index_cache=None, storage_options=None))]
 #[expect(clippy::too_many_arguments, reason = "all but two by keyword")]
 pub(crate) fn open<'py>(
     py: Python<'py>,
@@ -28,7 +29,7 @@ pub(crate) fn open<'py>(
     threads: Option<usize>,
     concurrency: Option<usize>,
     in_flight_bytes: Option<usize>,
-    index_cache: usize,
+    index_cache: Option<usize>,
     storage_options: Option<&Bound<'py, PyDict>>,
 ) -> Outcome<Bound<'py, PyAny>> {
     let writable = match mode {
@@ -53,7 +54,7 @@ pub(crate) fn _reopen<'py>(
     threads: Option<usize>,
     concurrency: Option<usize>,
     in_flight_bytes: Option<usize>,
-    index_cache: usize,
+    index_cache: Option<usize>,
     settings: Vec<(String, String)>,
 ) -> Outcome<Bound<'py, PyAny>> {
     Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings }.open(py, Some(node))
@@ -67,7 +68,7 @@ pub(crate) struct Origin {
     threads: Option<usize>,
     concurrency: Option<usize>,
     in_flight_bytes: Option<usize>,
-    index_cache: usize,
+    index_cache: Option<usize>,
     settings: Vec<(String, String)>,
 }
 
@@ -78,12 +79,15 @@ impl Origin {
         for (name, value) in storage_options.into_iter().flatten() {
             settings.push((name.extract::<String>()?, value.str()?.to_string()));
         }
-        Ok(Self { path, writable, threads: None, concurrency: None, in_flight_bytes: None, index_cache: 0, settings })
+        Ok(Self { path, writable, threads: None, concurrency: None, in_flight_bytes: None, index_cache: None, settings })
     }
 
     /// What nodes of the store work with.
     pub(crate) fn options(&self) -> Outcome<Options> {
-        let mut options = zarr::options().with_index_cache(self.index_cache);
+        let mut options = zarr::options();
+        if let Some(bytes) = self.index_cache {
+            options = options.with_index_cache(bytes);
+        }
         if let Some(concurrency) = self.concurrency {
             options = options.with_concurrency(concurrency);
         }

@@ -46,7 +46,7 @@ def open(
     threads: int | None = None,
     concurrency: int | None = None,
     in_flight_bytes: int | None = None,
-    index_cache: int = 0,
+    index_cache: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
     """Opens the array or group at a path or URL: `"r"` to read, `"r+"` to read and write."""

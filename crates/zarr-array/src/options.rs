@@ -89,7 +89,8 @@ impl Options {
 
     /// Sets how many bytes of shard indexes an array keeps from read to read, for many small reads of the same shards; 0: none. The default is 4 MiB: an inner chunk
     /// takes 16 bytes. An index serves the version of the shard that it was read of, and no other: whoever replaces the shard, the next read sees it.
-    /// Indexes of stores that do not tell versions of a value apart are not kept.
+    /// No index is kept of a file that was changed in the last seconds, nor where a store does not tell versions of a value apart: servers without strong entity
+    /// tags, files on Windows, stores behind an adapter between the blocking and the async form.
     #[must_use]
     pub fn with_index_cache(mut self, bytes: usize) -> Self {
         self.index_cache = bytes;

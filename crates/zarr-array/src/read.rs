@@ -485,7 +485,8 @@ pub(crate) fn read_again(plan: &Plan, chunk: usize, attempts: usize) -> Result<(
     if attempts < ATTEMPTS {
         return Ok(());
     }
-    let message = format!("the value was replaced each of the {attempts} times that it was read");
+    let message =
+        format!("the value was replaced each of the {attempts} times that it was read, or the server gives one value several entity tags");
     Err(StoreError::new(StoreErrorKind::Replaced, message).with_key(&key).into())
 }
 

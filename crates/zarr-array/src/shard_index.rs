@@ -237,8 +237,12 @@ struct Kept {
 struct OfValue {
     version: Version,
     /// By the shard's place in the value that holds it; `None`: it is the value.
-    indexes: Vec<(Option<Range<u64>>, Arc<ShardIndex>)>,
+    indexes: HashMap<Option<Range<u64>>, Arc<ShardIndex>>,
+    bytes: usize,
 }
+
+/// About what an index takes besides its entries: a key, a place, a version, and what maps and allocators keep of them.
+const OVERHEAD: usize = 256;
 
 impl IndexCache {
     pub(crate) fn new(capacity: usize) -> Self {
@@ -248,7 +252,7 @@ impl IndexCache {
     pub(crate) fn get(&self, key: &StoreKey, base: Option<&Range<u64>>, version: &Version) -> Option<Arc<ShardIndex>> {
         let kept = self.kept();
         let value = kept.values.get(key).filter(|value| value.version == *version)?;
-        value.get(base).cloned()
+        value.indexes.get(&base.cloned()).cloned()
     }
 
     /// The version of a value that indexes are kept of.
@@ -260,47 +264,41 @@ impl IndexCache {
     pub(crate) fn forget(&self, key: &StoreKey) {
         let mut kept = self.kept();
         if let Some(old) = kept.values.remove(key) {
-            kept.bytes -= old.bytes();
+            kept.bytes -= old.bytes;
         }
     }
 
     /// Keeps an index in the place of those of another version.
     pub(crate) fn put(&self, key: &StoreKey, base: Option<&Range<u64>>, version: &Version, index: &Arc<ShardIndex>) {
-        let bytes = index.entries.len();
+        let bytes = index.entries.len() + OVERHEAD;
         if bytes > self.capacity || !version.is_settled() {
             return;
         }
         let mut kept = self.kept();
         let Kept { values, bytes: sum } = &mut *kept;
-        if values.get(key).is_some_and(|value| value.version != *version)
-            && let Some(old) = values.remove(key)
-        {
-            *sum -= old.bytes();
+        match values.get(key) {
+            Some(value) if value.version != *version => {
+                *sum -= value.bytes;
+                values.remove(key);
+            }
+            // Another thread was faster.
+            Some(value) if value.indexes.contains_key(&base.cloned()) => return,
+            _ => {}
         }
         if *sum + bytes > self.capacity {
             // Readers walk through shards in some order: what is old is seldom asked for again.
             values.clear();
             *sum = 0;
         }
-        let value = values.entry(key.clone()).or_insert_with(|| OfValue { version: version.clone(), indexes: Vec::new() });
-        if value.get(base).is_none() {
-            value.indexes.push((base.cloned(), Arc::clone(index)));
-            *sum += bytes;
-        }
+        *sum += bytes;
+        let value = values.entry(key.clone());
+        let value = value.or_insert_with(|| OfValue { version: version.clone(), indexes: HashMap::new(), bytes: 0 });
+        value.indexes.insert(base.cloned(), Arc::clone(index));
+        value.bytes += bytes;
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl OfValue {
-    fn get(&self, base: Option<&Range<u64>>) -> Option<&Arc<ShardIndex>> {
-        self.indexes.iter().find(|(of, _)| of.as_ref() == base).map(|(_, index)| index)
-    }
-
-    fn bytes(&self) -> usize {
-        self.indexes.iter().map(|(_, index)| index.entries.len()).sum()
     }
 }
 
@@ -310,4 +308,37 @@ pub(crate) fn entry_number(cell: &[u64], cells: &[u64], order: &[usize]) -> usiz
         let count = cells.get(axis).copied().unwrap_or(0) as usize;
         number.wrapping_mul(count).wrapping_add(cell.get(axis).copied().unwrap_or(0) as usize)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_of_one_version_and_within_bounds() {
+        let key = |name: &str| StoreKey::new(name).unwrap();
+        let version = |number| Version::of_numbers([number, 0, 0, 0]);
+        let index = Arc::new(ShardIndex { entries: vec![0; 64] });
+        // Room for three.
+        let cache = IndexCache::new(3 * (64 + OVERHEAD) + 10);
+        let is_kept = |name: &str, base: Option<Range<u64>>, number| cache.get(&key(name), base.as_ref(), &version(number)).is_some();
+        cache.put(&key("a"), None, &version(1), &index);
+        cache.put(&key("a"), Some(&(8..99)), &version(1), &index);
+        cache.put(&key("b"), None, &version(2), &index);
+        // Kept already: no reason to make room.
+        cache.put(&key("a"), None, &version(1), &index);
+        assert!(is_kept("a", None, 1) && is_kept("a", Some(8..99), 1) && is_kept("b", None, 2));
+        assert!(!is_kept("a", None, 2) && !is_kept("a", Some(0..99), 1) && !is_kept("c", None, 1));
+        // Another version takes the place of both.
+        cache.put(&key("a"), None, &version(3), &index);
+        assert!(is_kept("a", None, 3) && !is_kept("a", None, 1) && !is_kept("a", Some(8..99), 1) && is_kept("b", None, 2));
+        cache.put(&key("c"), None, &version(4), &index);
+        assert!(is_kept("b", None, 2) && is_kept("c", None, 4));
+        cache.put(&key("d"), None, &version(5), &index);
+        assert!(is_kept("d", None, 5) && !is_kept("b", None, 2));
+        cache.put(&key("e"), None, &version(6).unsettled(), &index);
+        assert!(!is_kept("e", None, 6));
+        cache.forget(&key("d"));
+        assert_eq!(cache.kept().bytes, 0);
+    }
 }

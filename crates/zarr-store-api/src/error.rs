@@ -238,10 +238,10 @@ impl StoreError {
         self.0.stored
     }
 
-    /// Whether the same call may succeed if it is made again.
+    /// Whether the same call may succeed if it is made again, or, where it was of a version that is no more, what it was a part of.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        self.0.kind == StoreErrorKind::Transient
+        matches!(self.0.kind, StoreErrorKind::Transient | StoreErrorKind::Replaced)
     }
 }
 

@@ -23,6 +23,9 @@ use crate::wrap::{not_listable, not_writable};
 ///
 /// Calls may come from any thread, also from one that runs async code (which they hold up
 /// meanwhile), as long as it is not the only thread of the runtime that serves this store.
+///
+/// Which version of a value is read is known once something was read of it: no indexes of shards are kept of such a store, a shard that is replaced while it is
+/// read onto the host is an error, and one that is read onto a device is not noticed. Arrays take an async store as it is, and need none of this.
 #[derive(Debug)]
 pub struct AsyncToBlocking<S> {
     store: Arc<S>,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use zarr_buffer_api::{AxisTiles, Buffer, Layout, Queue, Region, TileWriter};
 use zarr_codec_api::Segment;
-use zarr_store_api::{AnyStore, ByteRange, StoreError, StoreErrorKind};
+use zarr_store_api::{AnyStore, ByteRange, StoreError, StoreErrorKind, ValueReader};
 
 use super::DeviceTarget;
 use super::batch::{ALIGN, Load, Loaded, Route, element_bytes};
@@ -98,16 +98,18 @@ pub(super) enum Work {
 }
 
 /// Where the bytes of a load come from.
-enum Source {
+enum Source<'a> {
     /// A blocking store, asked on the spot.
     Store,
+    /// One value of it.
+    Value(Box<dyn ValueReader + 'a>),
     Fetched(Fetched),
 }
 
 /// Loads that one thread does, one behind the other without gaps.
 struct Share<'a> {
     loads: &'a [Load],
-    sources: Vec<Source>,
+    sources: Vec<Source<'a>>,
     start: usize,
     memory: &'a mut [u8],
 }
@@ -120,7 +122,7 @@ pub(super) async fn expand(
     gate: Option<&Arc<Gate>>,
 ) -> Result<(Vec<Load>, Vec<ChunkNode>), ArrayError> {
     let (mut loads, mut absent) = (Vec::new(), Vec::new());
-    // Of a shard in a blocking store; its inner chunks are read later: see `Reader::unchanged`.
+    // Of a shard in a blocking store; its inner chunks are read later: see `Reader::same_value`.
     let mut value = None;
     let start = match &array.storage.0 {
         AnyStore::Blocking(store) => plan.start(chunk, |key| Ok(value.insert(store.reader(key)?).version()))?,
@@ -134,10 +136,10 @@ pub(super) async fn expand(
                 loads.push(Load::new(plan, fetch)?);
                 continue;
             }
-            let index = match (gate, &value) {
-                (_, Some(value)) => value.get_ranges(&fetch.ranges)?,
-                (Some(gate), None) => fetch_gated(plan, &array.storage, gate, &mut fetch).await?.0,
-                (None, None) => array.storage.get_ranges(&fetch.key, &fetch.ranges).await?,
+            let index = match (&value, gate) {
+                (Some(value), _) => value.get_ranges(&fetch.ranges)?,
+                (None, Some(gate)) => fetch_gated(plan, &array.storage, gate, &mut fetch).await?.0,
+                (None, None) => return Err(ArrayError::parameter("an async store is asked behind a gate")),
             };
             let index = index.as_ref().and_then(|bytes| bytes.first());
             if let Then::Index(node) = &fetch.then {
@@ -243,9 +245,7 @@ impl Reader {
             if self.failed.load(Ordering::Relaxed) {
                 return Ok((loads.len(), filled));
             }
-            let loaded = self.load_one(load, source, start + filled.used, place);
-            self.unchanged(load)?;
-            let loaded = loaded?;
+            let loaded = self.load_one(load, source, start + filled.used, place)?;
             let end = loaded.iter().filter_map(|loaded| loaded.bytes.as_ref()).map(|bytes| bytes.end - start).max();
             // What follows comes close behind, so that one copy takes all of it.
             filled.used = end.unwrap_or(filled.used).next_multiple_of(ALIGN);
@@ -270,7 +270,8 @@ impl Reader {
                 let into = into.map_err(|error| StoreError::from_buffer(error, "no room for the bytes on the device"))?;
                 store.get_into_buffer(&load.fetch.key, range, &into, &self.target.device, queue)
             });
-            self.unchanged(load)?;
+            // There is no reader for this; the value that is there now was there before.
+            self.same_value(load)?;
             let loaded = loaded?;
             let mut chunks = Vec::with_capacity(loaded.len());
             self.prepare(load, loaded, &mut chunks)?;
@@ -281,12 +282,14 @@ impl Reader {
         Ok(Filled { chunks: chunks.into_iter().flatten().collect(), ..Filled::default() })
     }
 
-    /// That what was read lay in the value whose index said where it is, and not in another one that took its place since.
-    fn unchanged(&self, load: &Load) -> Result<(), ArrayError> {
-        let (AnyStore::Blocking(store), Some(version)) = (&self.array.storage.0, &load.fetch.version) else { return Ok(()) };
+    /// The value of a blocking store whose index said where the bytes of a load are, and not another one that took its place since; `None` where it
+    /// does not matter, or nobody can tell.
+    fn same_value(&self, load: &Load) -> Result<Option<Box<dyn ValueReader + '_>>, ArrayError> {
+        let (AnyStore::Blocking(store), Some(version)) = (&self.array.storage.0, &load.fetch.version) else { return Ok(None) };
         let key = &load.fetch.key;
-        if store.reader(key)?.version().as_ref() == Some(version) {
-            return Ok(());
+        let value = store.reader(key)?;
+        if value.version().as_ref() == Some(version) {
+            return Ok(Some(value));
         }
         Err(StoreError::new(StoreErrorKind::Replaced, "the shard was replaced while it was read").with_key(key).into())
     }
@@ -381,7 +384,10 @@ impl Reader {
         Ok(Some(Region::new(self.output.clone(), layout)?))
     }
 
-    fn load_one(&self, load: &Load, source: Source, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
+    fn load_one<'a>(&'a self, load: &Load, mut source: Source<'a>, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
+        if let (Source::Store, Some(value)) = (&source, self.same_value(load)?) {
+            source = Source::Value(value);
+        }
         match load.route {
             Route::Stored | Route::Verbatim => self.load_stored(load, start, |index, range, at| {
                 self.read_range(load, &source, index, range, place.get_mut(at).unwrap_or_default())
@@ -438,12 +444,13 @@ impl Reader {
     fn read_range(
         &self,
         load: &Load,
-        source: &Source,
+        source: &Source<'_>,
         index: usize,
         range: ByteRange,
         into: &mut [u8],
     ) -> Result<Option<usize>, StoreError> {
         match (source, &self.array.storage.0) {
+            (Source::Value(value), _) => value.get_into(range, into),
             (Source::Store, AnyStore::Blocking(store)) => store.get_into(&load.fetch.key, range, into),
             (Source::Fetched(Some(ranges)), _) => {
                 let bytes = ranges.get(index).map_or(&[][..], |bytes| bytes);
@@ -455,9 +462,10 @@ impl Reader {
         }
     }
 
-    fn load_decoded(&self, load: &Load, source: Source, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
+    fn load_decoded(&self, load: &Load, source: Source<'_>, start: usize, place: &mut [u8]) -> Result<Vec<Loaded>, ArrayError> {
         let ranges = match source {
             Source::Fetched(ranges) => ranges,
+            Source::Value(value) => value.get_ranges(&load.fetch.ranges)?,
             Source::Store => block_on(self.array.storage.get_ranges(&load.fetch.key, &load.fetch.ranges))?,
         };
         let parts = load.parts();
@@ -510,7 +518,7 @@ impl Reader {
 }
 
 /// The next sources, one for each load.
-fn sources(loads: &[Load], fetched: &mut Option<std::vec::IntoIter<Fetched>>) -> Vec<Source> {
+fn sources<'a>(loads: &[Load], fetched: &mut Option<std::vec::IntoIter<Fetched>>) -> Vec<Source<'a>> {
     let next = |_| match fetched {
         None => Source::Store,
         Some(fetched) => Source::Fetched(fetched.next().flatten()),

@@ -1047,10 +1047,14 @@ fn a_kept_index_serves_no_other_version_of_its_shard() {
         let first = sparse_shards(counted);
         let corner = Selection::ranges([0..1, 0..1]);
         assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [1], "{name}");
+        if name == "files" {
+            // One that was just written might be taken for the next one.
+            std::thread::sleep(std::time::Duration::from_secs(5));
+            assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [1]);
+        }
         metrics.reset();
         assert_eq!(first.read_elements::<i32>(&corner).unwrap(), [1], "{name}");
-        // A file that was just written might be taken for the next one.
-        assert_eq!(metrics.reset().requests(), if name == "memory" { 1 } else { 2 }, "{name}");
+        assert_eq!(metrics.reset().requests(), 1, "{name}: only the inner chunk");
         // Somebody else writes: the inner chunks come to lie elsewhere, then nowhere.
         let other = Array::open(store, "/", &options()).unwrap();
         for value in 2..5 {

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use zarr_store_api::{
     AnyStore, ByteRange, Bytes, ListableStore, Listing, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, StorePrefix,
@@ -145,8 +145,9 @@ impl FilesystemStore {
     /// Opens the file of a key, if there is one.
     fn opened<'k>(&self, key: &'k StoreKey) -> Result<OpenValue<&'k StoreKey>, StoreError> {
         let opened = self.open(key, |file| {
+            let looked = SystemTime::now();
             let found = file.metadata()?;
-            Ok(found.is_file().then_some((file, found)))
+            Ok(found.is_file().then_some((file, found, looked)))
         })?;
         Ok(OpenValue { key, opened })
     }

@@ -3,24 +3,25 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::time::SystemTime;
 #[cfg(unix)]
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use zarr_store_api::{ByteRange, Bytes, StoreError, StoreErrorKind, StoreKey, ValueReader, Version};
 
 use crate::file::{read_at, read_vec};
 
-/// The file of a key, and what the system said of it when it was opened; `None` if there was no such file.
+/// The file of a key, what the system said of it when it was opened, and the time before; `None` if there was no such file.
 #[derive(Debug)]
 pub(super) struct OpenValue<K> {
     pub(super) key: K,
-    pub(super) opened: Option<(File, Metadata)>,
+    pub(super) opened: Option<(File, Metadata, SystemTime)>,
 }
 
 impl<K: Borrow<StoreKey>> OpenValue<K> {
     /// The file and its size.
     fn file(&self) -> Option<(&File, u64)> {
-        self.opened.as_ref().map(|(file, found)| (file, found.len()))
+        self.opened.as_ref().map(|(file, found, _)| (file, found.len()))
     }
 
     fn short_read(&self, range: ByteRange) -> StoreError {
@@ -90,7 +91,7 @@ impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K
     }
 
     fn version(&self) -> Option<Version> {
-        self.opened.as_ref().and_then(|(_, found)| version(found))
+        self.opened.as_ref().and_then(|(_, found, looked)| version(found, *looked))
     }
 
     fn is_parallel(&self) -> bool {
@@ -98,20 +99,21 @@ impl<K: Borrow<StoreKey> + fmt::Debug + Send + Sync> ValueReader for OpenValue<K
     }
 }
 
-/// A file that takes the place of another is a file of its own; one that is written to in place changes its time of change, which no program sets. That has
-/// ticks, of some milliseconds on many systems, and a system gives the number of a removed file to the next one: within a tick, both may look the same.
+/// A file that takes the place of another is a file of its own; one that is written to in place gets another time of change (where a file system has
+/// none, of modification). Times have ticks, of some milliseconds on many systems, and a system gives the number of a removed file to the next one:
+/// within a tick, both may look the same. `looked`: the time before the system was asked.
 #[cfg(unix)]
-fn version(found: &Metadata) -> Option<Version> {
+fn version(found: &Metadata, looked: SystemTime) -> Option<Version> {
     use std::os::unix::fs::MetadataExt;
 
-    /// Far more than a tick; file systems of former days count seconds.
-    const TICK: i64 = 2;
+    /// In seconds: far more than a tick, also of file systems that count seconds, and of clocks that differ a little.
+    const TICK: i64 = 3;
     let version = Version::of_numbers([found.dev(), found.ino(), found.len(), (found.ctime() as u64) << 32 | found.ctime_nsec() as u64]);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    Some(if found.ctime() < now - TICK { version } else { version.unsettled() })
+    let looked = looked.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    Some(if found.ctime() < looked - TICK { version } else { version.unsettled() })
 }
 
 #[cfg(not(unix))]
-fn version(_: &Metadata) -> Option<Version> {
+fn version(_: &Metadata, _: SystemTime) -> Option<Version> {
     None
 }
