@@ -1,5 +1,6 @@
 //! The workspace's own tasks: `cargo xtask <task>`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,6 +44,11 @@ fn main() -> ExitCode {
         Some((task, rest)) => (task.as_str(), rest),
         None => ("", &[][..]),
     };
+    if args.iter().any(|arg| arg == "--help" || arg == "-h") {
+        // Nobody may be there to read all of it.
+        let _ = writeln!(std::io::stdout(), "{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let result = match task {
         "check-deps" if rest.is_empty() => deps::check(&workspace_root()),
         "api" => match rest {
