@@ -1,8 +1,8 @@
-//! Shards in an object store that are replaced while they are read.
+//! Shards that are replaced while they are read, in an object store and in a blocking store.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
@@ -17,7 +17,9 @@ use zarr_codec_api::Policy;
 use zarr_conformance::toy::{OpaqueDevice, UnifiedDevice};
 use zarr_meta::DataType;
 use zarr_store::{MemoryStore, ObjectStoreAdapter};
-use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, StoreErrorKind, StoreKey};
+use zarr_store_api::{
+    AnyStore, ByteRange, Bytes, DeviceId, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, ValueReader, WritableStore,
+};
 
 use crate::common::{codecs, options, runtime};
 
@@ -126,9 +128,29 @@ fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
     ]
 }
 
+/// The metadata of an array of one shard, and the versions of that, which `write` makes.
+fn stored(
+    builder: &ArrayBuilder,
+    options: &Options,
+    write: impl Fn(&Array, usize) -> std::result::Result<(), ArrayError>,
+) -> (Bytes, Vec<Bytes>) {
+    let store = MemoryStore::new();
+    let array = builder.create(AnyStore::blocking(store.clone()), "/", options).unwrap();
+    let value = |key: &str| store.get(&StoreKey::new(key).unwrap(), ByteRange::All).unwrap().unwrap();
+    let version = |number| {
+        write(&array, number).unwrap();
+        value("c/0")
+    };
+    (value("zarr.json"), (0..5).map(version).collect())
+}
+
+fn write_model(array: &Array, number: usize) -> std::result::Result<(), ArrayError> {
+    array.write_elements(&Selection::all(), &model(number))
+}
+
 /// An array of one shard in such a store.
 fn changing(builder: &ArrayBuilder, options: &Options, change: impl FnOnce(&mut Changing)) -> (Array, Arc<Changing>) {
-    changing_to(builder, options, |array, number| array.write_elements(&Selection::all(), &model(number)), change)
+    changing_to(builder, options, write_model, change)
 }
 
 /// As [`changing`], where `write` makes a version.
@@ -138,16 +160,10 @@ fn changing_to(
     write: impl Fn(&Array, usize) -> std::result::Result<(), ArrayError>,
     change: impl FnOnce(&mut Changing),
 ) -> (Array, Arc<Changing>) {
-    let stored = |number: usize| {
-        let store = MemoryStore::new();
-        let array = builder.create(AnyStore::blocking(store.clone()), "/", options).unwrap();
-        write(&array, number).unwrap();
-        let value = |key: &str| store.get(&StoreKey::new(key).unwrap(), ByteRange::All).unwrap().unwrap();
-        (value("zarr.json"), value("c/0"))
-    };
+    let (metadata, versions) = stored(builder, options, write);
     let mut store = Changing {
         inner: InMemory::new(),
-        versions: (0..5).map(|number| stored(number).1).collect(),
+        versions,
         number: AtomicUsize::new(0),
         reads: AtomicUsize::new(0),
         after: AtomicUsize::new(usize::MAX),
@@ -159,7 +175,7 @@ fn changing_to(
     let put = |path: &str, value: Bytes| {
         futures::executor::block_on(store.inner.put_opts(&Path::from(path), value.into(), PutOptions::default()))
     };
-    put("zarr.json", stored(0).0).unwrap();
+    put("zarr.json", metadata).unwrap();
     put("c/0", store.versions[0].clone()).unwrap();
     let store = Arc::new(store);
     let adapter = ObjectStoreAdapter::new(Arc::clone(&store) as Arc<dyn ObjectStore>, "memory://").with_gap(0);
@@ -173,10 +189,14 @@ fn selections() -> Vec<Selection> {
 
 /// What a selection gives of the version that was there at last.
 fn expected(store: &Changing, wanted: &Selection) -> Vec<u32> {
-    let number = store.number.load(Ordering::SeqCst) % store.versions.len();
+    elements(store.number.load(Ordering::SeqCst) % store.versions.len(), wanted)
+}
+
+/// What a selection gives of a version.
+fn elements(number: usize, wanted: &Selection) -> Vec<u32> {
     let memory = MemoryStore::new();
     let array = ArrayBuilder::new([u64::from(LEN)], DataType::UInt32).create(AnyStore::blocking(memory), "/", &options()).unwrap();
-    array.write_elements(&Selection::all(), &model(number)).unwrap();
+    write_model(&array, number).unwrap();
     array.read_elements(wanted).unwrap()
 }
 
@@ -343,5 +363,132 @@ fn a_write_of_a_part_keeps_one_version_of_the_rest() {
             };
             assert!(found == with(0) || found == with(1), "{layout}, after {after}: {found:?}");
         }
+    }
+}
+
+/// A blocking store of one shard, which is replaced by its next version after one of the calls for it.
+#[derive(Debug)]
+struct Replacing {
+    inner: MemoryStore,
+    versions: Vec<Bytes>,
+    calls: Mutex<Calls>,
+    /// It reads straight to devices.
+    direct: bool,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// Of the version that is there.
+    number: usize,
+    made: usize,
+    /// Of those, reads without a reader.
+    by_key: usize,
+    /// After how many the shard is replaced.
+    after: usize,
+}
+
+type Answer<T> = std::result::Result<T, StoreError>;
+
+impl Replacing {
+    fn put(&self, number: usize) {
+        self.inner.set(&StoreKey::new("c/0").unwrap(), self.versions[number % self.versions.len()].clone()).unwrap();
+    }
+
+    /// From now on, the shard is replaced after so many calls. Gives the version that is there.
+    fn begin(&self, after: usize) -> usize {
+        let mut calls = self.calls.lock().unwrap();
+        *calls = Calls { number: calls.number, after, ..Calls::default() };
+        calls.number
+    }
+
+    /// Answers a call. The next one comes when the shard is replaced, if it is.
+    fn call<'a, T>(&'a self, key: &StoreKey, by_key: bool, answer: impl FnOnce(&'a MemoryStore) -> T) -> T {
+        let mut calls = self.calls.lock().unwrap();
+        let answer = answer(&self.inner);
+        if key.as_str() == "c/0" {
+            calls.made += 1;
+            calls.by_key += usize::from(by_key);
+            if calls.made == calls.after {
+                calls.number = (calls.number + 1) % self.versions.len();
+                self.put(calls.number);
+            }
+        }
+        answer
+    }
+}
+
+impl ReadableStore for Replacing {
+    fn get(&self, key: &StoreKey, range: ByteRange) -> Answer<Option<Bytes>> {
+        self.call(key, true, |store| store.get(key, range))
+    }
+
+    fn size(&self, key: &StoreKey) -> Answer<Option<u64>> {
+        self.inner.size(key)
+    }
+
+    fn reader<'a>(&'a self, key: &StoreKey) -> Answer<Box<dyn ValueReader + 'a>> {
+        self.call(key, false, |store| store.reader(key))
+    }
+
+    fn reads_to_device(&self, _: DeviceId) -> bool {
+        self.direct
+    }
+}
+
+impl Store for Replacing {
+    fn name(&self) -> String {
+        "replacing".to_owned()
+    }
+}
+
+/// An array of one shard in such a store.
+fn replacing(builder: &ArrayBuilder, options: &Options, direct: bool) -> (Array, Arc<Replacing>) {
+    let (metadata, versions) = stored(builder, options, write_model);
+    let store = Arc::new(Replacing { inner: MemoryStore::new(), versions, calls: Mutex::default(), direct });
+    store.inner.set(&StoreKey::new("zarr.json").unwrap(), metadata).unwrap();
+    store.put(0);
+    (Array::open(AnyStore::Blocking(Arc::clone(&store) as Arc<dyn Store>), "/", options).unwrap(), store)
+}
+
+/// Reads while the shard is replaced after one of the calls: all is of the version that was there before, or the read is an error. The next one gives the
+/// next version.
+fn read_while_replaced(how: &str, options: &Options, read: &Read, direct: bool) {
+    for (layout, builder) in layouts() {
+        for kept in [0, 1 << 20] {
+            let (array, store) = replacing(&builder, &options.clone().with_index_cache(kept), direct);
+            for (wanted, after) in selections().iter().flat_map(|wanted| (1..8).map(move |after| (wanted, after))) {
+                let how = format!("{how}, {layout}, {kept} bytes kept, {wanted:?}, after {after}");
+                let before = store.begin(after);
+                let found = read(&array, wanted);
+                let is_noticeable = store.calls.lock().unwrap().made > after;
+                match found {
+                    Ok(found) => {
+                        assert_eq!(found, elements(before, wanted), "{how}");
+                        assert!(!is_noticeable, "{how}: nobody noticed");
+                    }
+                    Err(ArrayError::Store(error)) if is_noticeable => assert_eq!(error.kind(), StoreErrorKind::Replaced, "{how}: {error}"),
+                    Err(error) => panic!("{how}: {error}"),
+                }
+                let next = store.begin(usize::MAX);
+                assert_eq!(read(&array, wanted).unwrap(), elements(next, wanted), "{how}, then");
+            }
+            store.begin(usize::MAX);
+            read(&array, &Selection::all()).unwrap();
+            assert_eq!(store.calls.lock().unwrap().by_key > 0, direct, "{how}, {layout}: only reads straight to a device have no reader");
+        }
+    }
+}
+
+#[test]
+fn a_shard_of_a_blocking_store_that_is_replaced_is_of_one_version_or_an_error() {
+    for (how, options, read) in reads() {
+        read_while_replaced(&how, &options, &read, false);
+    }
+}
+
+#[test]
+fn a_shard_that_is_replaced_while_a_store_reads_it_to_a_device_is_of_one_version_or_an_error() {
+    for (how, options, read) in reads().into_iter().filter(|(how, ..)| how.starts_with("opaque")) {
+        read_while_replaced(&how, &options, &read, true);
     }
 }
