@@ -1,4 +1,4 @@
-//! Shards that are replaced while they are read, in an object store and in a blocking store.
+//! Shards that are replaced while they are read, or between reads: in an object store, in a blocking store, and behind adapters.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use zarr_buffer_api::Device;
 use zarr_codec_api::Policy;
 use zarr_conformance::toy::{OpaqueDevice, UnifiedDevice};
 use zarr_meta::DataType;
-use zarr_store::{MemoryStore, ObjectStoreAdapter};
+use zarr_store::{AsyncToBlocking, BlockingToAsync, MemoryStore, ObjectStoreAdapter};
 use zarr_store_api::{
     AnyStore, ByteRange, Bytes, DeviceId, ReadableStore, Store, StoreError, StoreErrorKind, StoreKey, ValueReader, WritableStore,
 };
@@ -490,5 +490,45 @@ fn a_shard_of_a_blocking_store_that_is_replaced_is_of_one_version_or_an_error() 
 fn a_shard_that_is_replaced_while_a_store_reads_it_to_a_device_is_of_one_version_or_an_error() {
     for (how, options, read) in reads().into_iter().filter(|(how, ..)| how.starts_with("opaque")) {
         read_while_replaced(&how, &options, &read, true);
+    }
+}
+
+/// An adapter's name, an array over it, and what replaces the shard by a version.
+type Adapted = (&'static str, Array, Box<dyn Fn(usize)>);
+
+/// Both adapters; they hide what tells versions apart.
+fn adapted(builder: &ArrayBuilder, options: &Options, runtime: &tokio::runtime::Runtime) -> Vec<Adapted> {
+    let (array, remote) = changing(builder, options, |_| {});
+    let AnyStore::Async(inner) = array.store() else { panic!("{array:?}") };
+    let blocking = AsyncToBlocking::new(Arc::clone(inner)).unwrap();
+    let (_, local) = replacing(builder, options, false);
+    let asynchronous = BlockingToAsync::with_handle(Arc::clone(&local), runtime.handle().clone());
+    // Not by `AnyStore::blocking` and `asynchronous`: those give an array the store behind an adapter.
+    let open = |store| Array::open(store, "/", options).unwrap();
+    vec![
+        (
+            "async to blocking",
+            open(AnyStore::Blocking(Arc::new(blocking))),
+            Box::new(move |_| futures::executor::block_on(remote.replace(&Path::from("c/0"))).unwrap()),
+        ),
+        ("blocking to async", open(AnyStore::Async(Arc::new(asynchronous))), Box::new(move |number| local.put(number))),
+    ]
+}
+
+#[test]
+fn a_shard_behind_an_adapter_is_read_by_the_index_that_it_has_now() {
+    let runtime = runtime();
+    for (how, options, read) in reads() {
+        for (layout, builder) in layouts() {
+            for (adapter, array, replace) in adapted(&builder, &options, &runtime) {
+                for number in 0..5 {
+                    for wanted in selections() {
+                        let found = read(&array, &wanted).unwrap_or_else(|error| panic!("{adapter}, {how}, {layout}: {error}"));
+                        assert_eq!(found, elements(number, &wanted), "{adapter}, {how}, {layout}, {wanted:?}, version {number}");
+                    }
+                    replace(number + 1);
+                }
+            }
+        }
     }
 }
