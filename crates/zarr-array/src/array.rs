@@ -147,6 +147,12 @@ impl Array {
         Self { gate: None, ..self.clone() }
     }
 
+    /// The same array, for reads that a thread of a pool waits for; `None` where no threads can be had.
+    pub(crate) fn apart(&self) -> Option<Self> {
+        let options = Options { pool: self.options.pool.apart()?, ..self.options.clone() };
+        Some(Self { gate: Some(Gate::new(&options)), options, ..self.clone() })
+    }
+
     /// What holds back the requests of a read or write of an async store.
     pub(crate) fn gate(&self) -> Arc<Gate> {
         self.gate.clone().unwrap_or_else(|| Gate::new(&self.options))
@@ -279,7 +285,7 @@ impl Array {
         Ok(selection.resolve(&self.metadata.shape, &self.metadata.chunk_grid)?.shape())
     }
 
-    /// Elements of the chunks (of inner chunks, for a sharded array) that a selection touches: those that a read decodes. Points count as if each lay in
+    /// Elements of the chunks (of inner chunks, for a sharded array) that a selection touches: a read decodes no more. Points count as if each lay in
     /// a chunk of its own, and the chunks of a rectilinear grid as if all had the shape of the first.
     ///
     /// # Errors

@@ -19,11 +19,20 @@ use crate::ArrayError;
 #[derive(Debug, Clone, Default)]
 pub struct Pool(Option<Own>);
 
-/// A pool of the caller's, and the process that has its threads.
+/// A pool of the caller's, or one that was started here, and the process that has its threads.
 #[derive(Debug, Clone)]
 struct Own {
     pool: Arc<rayon::ThreadPool>,
     process: u32,
+    of: Use,
+}
+
+/// What a pool is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Work,
+    /// What other pools' threads wait for: [`Pool::apart`].
+    Wait,
 }
 
 impl Pool {
@@ -34,7 +43,7 @@ impl Pool {
 
     /// A pool of the caller's.
     pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
-        Self(Some(Own { pool, process: std::process::id() }))
+        Self(Some(Own { pool, process: std::process::id(), of: Use::Work }))
     }
 
     /// The pool to use in this process; `None`: Rayon's global one.
@@ -44,9 +53,9 @@ impl Pool {
         let here = std::process::id();
         match &self.0 {
             Some(own) if own.process == here => Some(Arc::clone(&own.pool)),
-            Some(own) => of_fork(here, own.pool.current_num_threads()),
+            Some(own) => started(here, own.pool.current_num_threads(), own.of).map(|own| own.pool),
             None => match GLOBAL.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
-                Err(process) if process != here => of_fork(here, rayon::current_num_threads()),
+                Err(process) if process != here => started(here, rayon::current_num_threads(), Use::Work).map(|own| own.pool),
                 _ => None,
             },
         }
@@ -81,6 +90,12 @@ impl Pool {
                 self.run(|| parts.par_iter_mut().for_each(FreshPart::touch));
             }
         })
+    }
+
+    /// As many threads again, for all pools of as many: for who has to wait, on a thread of a pool, for what is done by others. A thread that waits for its own pool does other work of
+    /// the pool meanwhile, and that may wait for what this thread holds. `None` where no threads can be had.
+    pub(crate) fn apart(&self) -> Option<Self> {
+        started(std::process::id(), self.threads(), Use::Wait).map(|own| Self(Some(own)))
     }
 
     /// How many threads there are.
@@ -133,18 +148,22 @@ impl Drop for Unwanted {
     }
 }
 
-/// The pool of so many threads of a process that was forked.
-fn of_fork(process: u32, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
+/// The pool of so many threads that a process has for want of its parent's, or to wait for.
+fn started(process: u32, threads: usize, of: Use) -> Option<Own> {
     static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(own) = pools.iter().find(|own| own.process == process && own.pool.current_num_threads() == threads) {
-        return Some(Arc::clone(&own.pool));
+    if let Some(own) = pools.iter().find(|own| own.process == process && own.of == of && own.pool.current_num_threads() == threads) {
+        return Some(own.clone());
     }
     let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    // Where no threads can be had, all is done by this one.
-    let pool = Arc::new(started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()?);
-    pools.push(Own { pool: Arc::clone(&pool), process });
-    Some(pool)
+    let started = match of {
+        // Where no threads can be had, all is done by this one.
+        Use::Work => started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()),
+        Use::Wait => started,
+    };
+    let own = Own { pool: Arc::new(started.ok()?), process, of };
+    pools.push(own.clone());
+    Some(own)
 }
 
 thread_local! {

@@ -10,12 +10,10 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
-use rayon::prelude::*;
+use futures::future::BoxFuture;
 use zarr_store_api::AnyStore;
 
 use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN};
-use crate::storage::block_on;
 use crate::{Array, ArrayError, Pool, Selection, Tensor};
 
 /// Bytes of results that are read or wait, where nobody says.
@@ -25,9 +23,9 @@ const LONG: usize = 256 << 10;
 
 /// Results of reads, in the order of their selections. See [`Array::read_each`] and [`Array::read_each_to_host`].
 pub struct ReadEach<I: Iterator<Item = Selection>, T = ArrayData> {
-    array: Arc<Array>,
-    /// As `array`, for reads of which there are enough to keep the threads busy.
-    beside: Arc<Array>,
+    array: Readers,
+    /// On threads of pools; `None`: not needed yet.
+    apart: Option<Option<Readers>>,
     selections: Fuse<I>,
     /// A selection whose result has no room yet.
     held_back: Option<(Selection, usize)>,
@@ -38,6 +36,20 @@ pub struct ReadEach<I: Iterator<Item = Selection>, T = ArrayData> {
     variable: usize,
     align: usize,
     finish: fn(Aligned) -> Result<T, ArrayError>,
+}
+
+/// An array, to read from.
+#[derive(Debug)]
+struct Readers {
+    alone: Arc<Array>,
+    /// For reads of which there are enough to keep the threads busy.
+    beside: Arc<Array>,
+}
+
+impl Readers {
+    fn new(array: Array) -> Self {
+        Self { beside: Arc::new(array.busy()), alone: Arc::new(array) }
+    }
 }
 
 impl Array {
@@ -51,8 +63,9 @@ impl Array {
     /// A read that fails gives its error, and the iterator goes on with the next selection. What panics in a read panics here. Dropping the iterator begins no
     /// more reads; those that have begun end on the pool, on memory of their own, or, of an async store, are cancelled.
     ///
-    /// An async store is asked from threads of the pool: one that needs a runtime has to bring it (`OnRuntime` of `zarr-store` does). On a thread of a Rayon
-    /// pool, which must not wait for others, nothing runs ahead: there the same reads are done all at once, then handed out.
+    /// An async store is asked from threads of the pool: one that needs a runtime has to bring it (`OnRuntime` of `zarr-store` does). What a thread of a Rayon
+    /// pool waits for is read by threads apart, of which there are as many, once for the process: waiting for its own pool, it would do other work of that meanwhile, such as
+    /// to wait for the next result, too.
     ///
     /// In async code, a stream does it: `stream::iter(selections).map(|of| async move { array.read_async(&of).await }).buffered(ahead)`.
     ///
@@ -92,10 +105,9 @@ impl Array {
     ) -> ReadEach<I::IntoIter, T> {
         let options = self.options();
         let threads = options.pool.threads();
-        let array = self.behind(&self.gate());
         ReadEach {
-            beside: Arc::new(array.busy()),
-            array: Arc::new(array),
+            array: Readers::new(self.behind(&self.gate())),
+            apart: None,
             selections: selections.into_iter().fuse(),
             held_back: None,
             reads: VecDeque::new(),
@@ -132,7 +144,7 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         if rayon::current_thread_index().is_some() {
             return true;
         }
-        self.fill(Read::spawn);
+        self.fill(false);
         self.help();
         self.reads.front().is_none_or(|first| first.wait_timeout(timeout))
     }
@@ -151,8 +163,11 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         })
     }
 
-    /// Takes selections as long as there is room, and has `begin` begin their reads.
-    fn fill(&mut self, begin: impl Fn(&Arc<Read>)) {
+    /// Takes selections as long as there is room, and has their reads begin.
+    fn fill(&mut self, of_pool: bool) {
+        if of_pool && self.apart.is_none() {
+            self.apart = Some(self.array.alone.apart().map(Readers::new));
+        }
         let mut bytes = self.reads.iter().fold(0usize, |sum, read| sum.saturating_add(read.bytes));
         while self.reads.len() <= self.ahead
             && let Some((selection, len)) = self.next_selection()
@@ -163,27 +178,23 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
                 return;
             }
             let at_once = self.ahead.saturating_add(1).min(self.ahead_bytes / len.max(1));
-            let array = if at_once < self.array.options().pool.threads() { &self.array } else { &self.beside };
-            let array = Arc::clone(array);
-            let process = std::process::id();
-            let read = Arc::new(Read {
-                array,
-                selection,
-                align: self.align,
-                bytes: len,
-                process,
-                state: Mutex::default(),
-                changed: Condvar::new(),
-            });
-            begin(&read);
+            let apart = self.apart.as_ref().and_then(Option::as_ref).filter(|_| of_pool);
+            let readers = apart.unwrap_or(&self.array);
+            let few = at_once < readers.alone.options().pool.threads();
+            let array = Arc::clone(if few { &readers.alone } else { &readers.beside });
+            let read = Read::new(array, apart.is_some(), selection, self.align, len);
+            if apart.is_some() || !of_pool {
+                read.spawn();
+            }
             self.reads.push_back(read);
         }
     }
 
     /// Bytes of what a selection gives; 0 for one that does not fit the array.
     fn byte_len(&self, selection: &Selection) -> usize {
-        let Some(item_size) = self.array.item_size() else { return self.variable };
-        let shape = self.array.selection_shape(selection).unwrap_or_default();
+        let array = &self.array.alone;
+        let Some(item_size) = array.item_size() else { return self.variable };
+        let shape = array.selection_shape(selection).unwrap_or_default();
         shape.iter().fold(item_size, |product, &len| product.saturating_mul(usize::try_from(len).unwrap_or(usize::MAX)))
     }
 }
@@ -193,15 +204,16 @@ impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let of_pool = rayon::current_thread_index().is_some();
-        if !of_pool {
-            self.fill(Read::spawn);
-        } else if self.reads.is_empty() {
-            self.fill(|_| {});
-            self.array.read_at_once(&self.reads);
-        }
-        self.help();
-        let first = self.reads.pop_front()?;
-        let result = first.finish(of_pool);
+        self.fill(of_pool);
+        let first = if of_pool {
+            let first = self.reads.pop_front()?;
+            let apart = self.apart.as_ref().and_then(Option::as_ref);
+            if first.is_apart || first.is_done() { first } else { first.again(apart.map(|readers| &readers.alone)) }
+        } else {
+            self.help();
+            self.reads.pop_front()?
+        };
+        let result = first.finish();
         if let Ok(Aligned { data: ArrayData { elements: Elements::Variable(elements), .. }, .. }) = &result {
             self.variable = elements.byte_len();
         }
@@ -227,25 +239,7 @@ impl<I: Iterator<Item = Selection>, T> Drop for ReadEach<I, T> {
 
 impl<I: Iterator<Item = Selection>, T> fmt::Debug for ReadEach<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadEach").field("array", &self.array).field("reads", &self.reads.len()).finish_non_exhaustive()
-    }
-}
-
-impl Array {
-    /// Does reads that nobody has begun, by all threads of the pool.
-    fn read_at_once(&self, reads: &VecDeque<Arc<Read>>) {
-        match self.store() {
-            AnyStore::Blocking(_) => self.options().pool.run(|| {
-                reads.par_iter().with_max_len(1).for_each(|read| {
-                    read.run();
-                })
-            }),
-            AnyStore::Async(_) => {
-                // Not the common gate: reads that began elsewhere may have to wait for this thread.
-                let gate = self.alone().gate();
-                drop(block_on(join_all(reads.iter().map(|read| read.run_async(read.array.behind(&gate))))));
-            }
-        }
+        f.debug_struct("ReadEach").field("array", &self.array.alone).field("reads", &self.reads.len()).finish_non_exhaustive()
     }
 }
 
@@ -269,11 +263,30 @@ struct Read {
     bytes: usize,
     /// Where it began: a process that was forked meanwhile does not have the thread that does it.
     process: u32,
+    /// Whether it is done by threads apart.
+    is_apart: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Read {
+    fn new(array: Arc<Array>, is_apart: bool, selection: Selection, align: usize, bytes: usize) -> Arc<Self> {
+        let process = std::process::id();
+        Arc::new(Self { array, selection, align, bytes, process, is_apart, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// The same read, by threads apart, instead of this one.
+    fn again(&self, apart: Option<&Arc<Array>>) -> Arc<Self> {
+        *self.state() = State::Unwanted;
+        let array = apart.map_or_else(|| Arc::new(self.array.alone()), Arc::clone);
+        let again = Self::new(array, true, self.selection.clone(), self.align, self.bytes);
+        match apart {
+            Some(_) => again.spawn(),
+            None => drop(again.run()),
+        }
+        again
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -302,6 +315,10 @@ impl Read {
 
     fn has_begun(&self) -> bool {
         matches!(*self.state(), State::Begun)
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(*self.state(), State::Done(_))
     }
 
     /// Whether it is for the caller to do.
@@ -351,13 +368,13 @@ impl Read {
         !pending(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// The result. A small read that nobody has begun is done here; so is, on a thread `of_pool`, any that is not done: whoever does it may need this thread.
-    fn finish(&self, of_pool: bool) -> Result<Aligned, ArrayError> {
+    /// The result. A small read that nobody has begun is done here, unless this is a thread of a pool; so is one that a process was forked from.
+    fn finish(&self) -> Result<Aligned, ArrayError> {
         let forked = self.process != std::process::id();
         let mut state = self.state();
         let ours = match *state {
-            State::Waiting => of_pool || forked || self.is_small(),
-            State::Begun => of_pool || forked,
+            State::Waiting => forked || (!self.is_apart && self.is_small()),
+            State::Begun => forked,
             State::Done(_) | State::Unwanted => false,
         };
         if ours {

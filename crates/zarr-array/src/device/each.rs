@@ -3,8 +3,9 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::{DeviceTarget, PendingTensor, Tensor, enqueue_each};
 use crate::{Array, ArrayError, Selection};
@@ -20,8 +21,17 @@ pub struct ReadEachToDevice<I> {
 
 enum State<I> {
     Fresh(Box<(Array, DeviceTarget, I)>),
-    Running { pending: Receiver<Result<PendingTensor, ArrayError>>, thread: JoinHandle<()>, process: u32 },
+    Running(Running),
     Over,
+}
+
+/// Reads that were begun.
+struct Running {
+    pending: Receiver<Result<PendingTensor, ArrayError>>,
+    thread: JoinHandle<()>,
+    process: u32,
+    /// Whether they are done by threads that wait for no other pool.
+    is_apart: bool,
 }
 
 impl Array {
@@ -34,6 +44,8 @@ impl Array {
     /// At most two reads are ahead of the tensor that is handed out ([`ReadEachToDevice::with_ahead`] says otherwise), each with memory of the device for its
     /// result. Work is enqueued on the queue of `target` in the order of the selections. A read that fails gives its error, and the iterator goes on with the next
     /// selection. Dropping the iterator begins no more reads, but for one whose selection is being asked for.
+    ///
+    /// What a thread of a Rayon pool waits for from the first on is read by threads apart, as [`Array::read_each`] has it.
     pub fn read_each_to_device<I>(&self, selections: I, target: &DeviceTarget) -> ReadEachToDevice<I::IntoIter>
     where
         I: IntoIterator<Item = Selection, IntoIter: Send + 'static>,
@@ -59,6 +71,8 @@ impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
                 return Ok(());
             }
         };
+        let apart = if rayon::current_thread_index().is_some() { array.apart() } else { None };
+        let (is_apart, array) = (apart.is_some(), apart.unwrap_or(array));
         // One more is enqueued by the thread before it finds that there is no room.
         let (sender, pending) = sync_channel(self.ahead - 1);
         let work = move || {
@@ -66,7 +80,7 @@ impl<I: Iterator<Item = Selection> + Send + 'static> ReadEachToDevice<I> {
         };
         let started = thread::Builder::new().name("zarr-read-each".into()).spawn(work);
         let thread = started.map_err(|error| ArrayError::parameter(format!("cannot start a thread: {error}")))?;
-        self.state = State::Running { pending, thread, process: std::process::id() };
+        self.state = State::Running(Running { pending, thread, process: std::process::id(), is_apart });
         Ok(())
     }
 }
@@ -78,18 +92,36 @@ impl<I: Iterator<Item = Selection> + Send + 'static> Iterator for ReadEachToDevi
         if let Err(error) = self.start() {
             return Some(Err(error));
         }
-        let State::Running { pending, process, .. } = &self.state else { return None };
-        if *process != std::process::id() {
+        let State::Running(running) = &self.state else { return None };
+        if running.process != std::process::id() {
             self.state = State::Over;
             return Some(Err(ArrayError::parameter("the reads were begun by a process that this one was forked from")));
         }
-        if let Ok(read) = pending.recv() {
+        if let Some(read) = running.receive() {
             return Some(read.and_then(PendingTensor::wait));
         }
-        if let State::Running { thread, .. } = std::mem::replace(&mut self.state, State::Over) {
+        if let State::Running(Running { thread, .. }) = std::mem::replace(&mut self.state, State::Over) {
             thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         }
         None
+    }
+}
+
+impl Running {
+    /// Waits for the next read; `None`: there is none. A thread of a pool that the reads may need does the pool's work meanwhile.
+    fn receive(&self) -> Option<Result<PendingTensor, ArrayError>> {
+        const IDLE: Duration = Duration::from_millis(1);
+        if self.is_apart || rayon::current_thread_index().is_none() {
+            return self.pending.recv().ok();
+        }
+        loop {
+            let wait = if rayon::yield_now() == Some(rayon::Yield::Executed) { Duration::ZERO } else { IDLE };
+            match self.pending.recv_timeout(wait) {
+                Ok(read) => return Some(read),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 }
 

@@ -320,6 +320,15 @@ fn one_thread_is_enough() {
     assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
     let tensor = one.install(|| array.read_to_device(&Selection::all(), &target)).unwrap();
     assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+    // The only thread waits for another one that reads ahead.
+    let all = std::iter::repeat_n(Selection::all(), 3);
+    let mut begun = array.read_each_to_device(all.clone(), &target);
+    let first = begun.next();
+    let rest = one.install(|| begun.collect::<Vec<_>>());
+    assert_eq!(rest.len(), 2);
+    for tensor in one.install(|| array.read_each_to_device(all, &target).collect::<Vec<_>>()).into_iter().chain(first).chain(rest) {
+        assert_eq!(wrapped.download(&tensor.unwrap(), &target), bytes_of(&values));
+    }
     toy.assert_clean();
 }
 
