@@ -93,6 +93,9 @@ def work_of(variant, mode, small):
             fits = max(8, CALLS // (int(np.prod(size)) * item_size))
             work = work[:: -(-len(work) // fits)]
         return work
+    if mode == "read_plane":
+        planes = rng.permutation(shape[0])[:24]
+        return [{"start": [int(at), *[0] * (len(shape) - 1)], "shape": [1, *shape[1:]], "chunk": []} for at in planes]
     if mode == "read_box":
         # Each box lies over a corner or an edge of shards, somewhere.
         size = {3: [90, 150, 150], 4: [6, 3, 300, 500]}[len(shape)]
@@ -167,7 +170,7 @@ class Bench:
         if peer.startswith("floor-"):
             command = [str(self.drivers / "floor"), peer.removeprefix("floor-"), str(path), "--repeat", "1"]
             command += ["--encode", source] if mode == "write_all" else []
-            return command + (["--work", str(work)] if work else [])
+            return command + (["--ahead" if mode == "read_ahead" else "--work", str(work)] if work else [])
         name, _, setup = peer.partition("-")
         driver = {
             "ours": [self.drivers / "peer-ours"],

@@ -81,7 +81,7 @@ def main():
     if args.mode == "read_all":
         kept = read(everything)
         n = kept.nbytes
-    elif args.mode in ("read_chunks", "read_inner", "read_box"):
+    elif args.mode in ("read_chunks", "read_inner", "read_box", "read_plane"):
         for part in work:
             n += read(part).nbytes
     elif args.mode == "read_ahead":

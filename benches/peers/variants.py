@@ -46,7 +46,7 @@ VARIANTS = {
     "u16-small-raw": ("cells", (32, 32, 32), None, []),
     "u16-small-blosc-lz4": ("cells", (32, 32, 32), None, [blosc("lz4", 5, 2)]),
 }
-MODES = ["read_all", "read_inner", "read_box", "read_chunks", "read_ahead", "write_all", "memory", "copy", "read_all_into"]
+MODES = ["read_all", "read_inner", "read_box", "read_plane", "read_chunks", "read_ahead", "write_all", "memory", "copy", "read_all_into"]
 # What `zarr copy` is asked for, within COPY_MEMORY bytes.
 COPY_MEMORY = 256 << 20
 COPIES = {
@@ -62,9 +62,11 @@ def shape_of(source, small):
 
 
 def applies(variant, mode):
-    """Inner chunks and boxes across shards need shards."""
+    """Inner chunks and boxes across shards need shards, and planes chunks of several."""
     if mode == "copy":
         return variant in COPIES
+    if mode == "read_plane":
+        return (VARIANTS[variant][2] or VARIANTS[variant][1])[0] > 1
     return mode not in ("read_inner", "read_box") or VARIANTS[variant][2] is not None
 
 

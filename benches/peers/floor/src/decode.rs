@@ -17,6 +17,16 @@ enum Chunk {
     File(PathBuf),
 }
 
+/// What is decoded, and how.
+pub(crate) struct Work<'a> {
+    /// The calls; none: all of the array.
+    pub(crate) items: &'a [Item],
+    /// Whether calls do not wait for each other.
+    pub(crate) ahead: bool,
+    /// Whether stored chunks are read from their files each time.
+    pub(crate) files: bool,
+}
+
 pub(crate) enum Decoder {
     None,
     Zstd(zstd::zstd_safe::DCtx<'static>),
@@ -77,26 +87,39 @@ fn gather(array: &Array, selection: &Selection, root: Option<&Path>) -> Result<V
     }
 }
 
-/// `work`: what of the array at `path`; nothing: all of it.
-pub(crate) fn measure(array: &Array, path: &Path, work: &[Item], threads: usize, repeat: usize) -> Result<Vec<Run>> {
+/// `work`: what of the array at `path`.
+pub(crate) fn measure(array: &Array, path: &Path, work: &Work<'_>, threads: usize, repeat: usize) -> Result<Vec<Run>> {
     let library = Library::of(array)?;
     let item_size = array.item_size().ok_or("elements of variable length")?;
     let decoded_len = array.inner_chunk_shape().iter().product::<u64>() as usize * item_size;
-    let root = library.is_none().then_some(path);
-    let chunks = match work {
-        [] => gather(array, &Selection::all(), root)?,
-        items => {
-            let of_item = |item: &Item| gather(array, &Selection::ranges(item.ranges()), root);
-            items.iter().map(of_item).collect::<Result<Vec<_>>>()?.concat()
-        }
+    if work.files && !array.shard_levels().is_empty() {
+        return Err("inner chunks have no files of their own".into());
+    }
+    let root = (library.is_none() || work.files).then_some(path);
+    let calls: Vec<Vec<Chunk>> = match work.items {
+        [] => vec![gather(array, &Selection::all(), root)?],
+        items => items.iter().map(|item| gather(array, &Selection::ranges(item.ranges()), root)).collect::<Result<_>>()?,
     };
-    let make = || Ok((Decoder::new(library.as_ref()), vec![1; decoded_len]));
-    let decode = |(decoder, decoded): &mut (Decoder, Vec<u8>), number: usize| {
+    let mut ends = Vec::with_capacity(calls.len());
+    let mut chunks = Vec::new();
+    for call in calls {
+        chunks.extend(call);
+        ends.push(chunks.len());
+    }
+    if work.ahead {
+        ends.drain(..ends.len() - 1);
+    }
+    let make = || Ok((Decoder::new(library.as_ref()), vec![1; decoded_len], vec![1; 2 * decoded_len]));
+    let decode = |(decoder, decoded, encoded): &mut (Decoder, Vec<u8>, Vec<u8>), number: usize| {
         match &chunks[number] {
             Chunk::Memory(encoded) => decoder.decode(encoded, decoded)?,
-            Chunk::File(path) => File::open(path)?.read_exact_at(decoded, 0)?,
+            Chunk::File(path) if library.is_none() => File::open(path)?.read_exact_at(decoded, 0)?,
+            Chunk::File(path) => {
+                let len = File::open(path)?.read_at(encoded, 0)?;
+                decoder.decode(encoded.get(..len).unwrap_or_default(), decoded)?;
+            }
         }
         Ok(std::hint::black_box(&decoded).len())
     };
-    (0..repeat).map(|_| run(threads, chunks.len(), make, decode)).collect()
+    (0..repeat).map(|_| run(threads, &ends, make, decode)).collect()
 }

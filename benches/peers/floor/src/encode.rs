@@ -136,7 +136,7 @@ pub(crate) fn measure(array: &Array, path: &Path, source: Vec<u8>, threads: usiz
         std::hint::black_box(&encoded);
         Ok(len)
     };
-    (0..repeat).map(|_| run(threads, chunks.len(), make, encode)).collect()
+    (0..repeat).map(|_| run(threads, &[chunks.len()], make, encode)).collect()
 }
 
 /// Writes all chunks below `root`, which is made and removed.
@@ -146,7 +146,7 @@ fn written(root: &Path, chunks: &[(StoreKey, Bytes)], threads: usize) -> Result<
         let (key, bytes) = &chunks[number];
         write(root, key, bytes).map(|()| bytes.len())
     };
-    let run = run(threads, chunks.len(), || Ok(()), write);
+    let run = run(threads, &[chunks.len()], || Ok(()), write);
     fs::remove_dir_all(root)?;
     run
 }

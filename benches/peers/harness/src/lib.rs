@@ -86,7 +86,7 @@ fn args() -> Result<Args> {
         Some("read_all_into") => Mode::ReadAllInto,
         Some("read_chunks") => Mode::ReadChunks,
         Some("read_inner") => Mode::ReadInner,
-        Some("read_box") => Mode::ReadBox,
+        Some("read_box" | "read_plane") => Mode::ReadBox,
         Some("read_ahead") => Mode::ReadAhead,
         Some("write_all") => Mode::WriteAll,
         other => return Err(format!("unknown mode {other:?}").into()),
