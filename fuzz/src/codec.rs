@@ -177,12 +177,22 @@ fn decode(chain: &Chain, encoded: &[u8]) -> Option<Decoded> {
             assert_eq!(every.is_ok(), result.is_ok(), "blocks decode each on its own, and all at once");
             assert!(every.is_err() || by_block == decoded, "the same comes out");
         }
-        if let Some(mut pieces) = chain.pieces() {
+        if let Some(mut pieces) = chain.pieces(len) {
             let mut in_pieces = Vec::new();
             let every = encoded.chunks(7).try_for_each(|piece| pieces.decode(piece, &mut |bytes| in_pieces.extend_from_slice(bytes)));
             assert!(in_pieces.len() <= len, "no more than the chunk");
             if every.and_then(|()| pieces.finish()).is_ok() {
                 assert!(result.is_ok() && in_pieces == decoded, "what pieces accept, the whole is");
+            }
+        }
+        let wanted = encoded.len() % (len + 1);
+        if let Some(mut pieces) = chain.pieces(wanted) {
+            let mut front = Vec::new();
+            let every = encoded.chunks(11).try_for_each(|piece| pieces.decode(piece, &mut |bytes| front.extend_from_slice(bytes)));
+            assert!(front.len() <= len, "no more than the chunk");
+            assert!(!pieces.is_done() || every.is_err() || front.len() >= wanted, "all that is wanted");
+            if result.is_ok() && every.and_then(|()| pieces.finish()).is_ok() {
+                assert!(decoded.starts_with(&front), "the front of the chunk");
             }
         }
         result.ok()?;

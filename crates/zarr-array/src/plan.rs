@@ -13,6 +13,7 @@ use crate::ArrayError;
 use crate::blocks::scatter_blocks;
 use crate::chunks::{BoundChunk, Chunks};
 use crate::geometry::{Cells, Cut, Elements, Leaf};
+use crate::pieces::InPieces;
 use crate::selection::Resolved;
 use crate::shard_index::{IndexCache, ShardIndex, entry_number};
 
@@ -456,6 +457,11 @@ impl Plan {
         }
         if let Some(blocks) = bound.chain.blocks(encoded)
             && scatter_blocks(bound, &*blocks, leaf, tile, scratch)?
+        {
+            return Ok(());
+        }
+        if let Some(pieces) = InPieces::of_front(bound, leaf)
+            && pieces.decode(encoded, tile, scratch)
         {
             return Ok(());
         }

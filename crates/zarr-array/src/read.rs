@@ -325,7 +325,7 @@ impl Blocking<'_> {
         let bound = plan.bound(&part.node)?;
         let leaves = plan.leaves(&part.node);
         let [leaf] = leaves.as_slice() else { return Ok(false) };
-        let Some(pieces) = InPieces::new(&bound, leaf).filter(|_| !part.partial) else { return Ok(false) };
+        let Some(pieces) = InPieces::of_read(&bound, leaf).filter(|_| !part.partial) else { return Ok(false) };
         let mut tile = tiles.claim(&leaf.tile)?;
         let in_place = covers_in_order(&bound, leaf) && tile.as_contiguous().is_some();
         if !in_place {

@@ -120,10 +120,10 @@ impl Chain {
         }
     }
 
-    /// A decoder, on the host, that takes an encoded chunk in pieces; `None` where there is none.
-    pub fn pieces(&self) -> Option<Box<dyn Pieces>> {
+    /// A decoder, on the host, that takes an encoded chunk in pieces, for who wants the first `wanted` of its decoded bytes; `None` where there is none.
+    pub fn pieces(&self, wanted: usize) -> Option<Box<dyn Pieces>> {
         match self.host.as_deref() {
-            Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.pieces(),
+            Ok([BoundSegment { segment: Segment::Host(segment), .. }]) => segment.pieces(wanted),
             _ => None,
         }
     }

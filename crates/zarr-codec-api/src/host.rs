@@ -30,8 +30,9 @@ pub trait HostSegment: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// A decoder that takes an encoded chunk in pieces; `None` where there is none.
-    fn pieces(&self) -> Option<Box<dyn Pieces>> {
+    /// A decoder that takes an encoded chunk in pieces, for who wants the first `wanted` of its decoded bytes; `None` where there is none.
+    fn pieces(&self, wanted: usize) -> Option<Box<dyn Pieces>> {
+        let _ = wanted;
         None
     }
 }
@@ -52,7 +53,7 @@ pub trait Blocks: Send + Sync {
 }
 
 /// Decodes one chunk from its start to its end, a piece at a time: a reader that is to copy what is decoded elsewhere needs no room for the whole chunk, neither
-/// encoded nor decoded.
+/// encoded nor decoded, and one that wants only the front of it need not read and decode what lies behind.
 pub trait Pieces {
     /// Whether this takes more processor time than decoding the chunk at once: it is for who has not the memory.
     fn is_slower(&self) -> bool {
@@ -65,10 +66,16 @@ pub trait Pieces {
     /// When the bytes are bad, or better decoded at once. Decoding all of the chunk then tells, and nothing more is to be asked of this.
     fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError>;
 
+    /// Whether all bytes that are wanted were lent, but not the whole chunk, and nothing behind them tells whether they are right, as a checksum would: no more
+    /// pieces need be given, and those that are given are not looked at.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// The chunk ends here.
     ///
     /// # Errors
-    /// When its bytes, or what they decoded to, are not all of it.
+    /// When its bytes, or what they decoded to, are not all of it, unless this was [done](Pieces::is_done).
     fn finish(self: Box<Self>) -> Result<(), CodecError>;
 }
 

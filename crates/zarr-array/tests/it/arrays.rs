@@ -1296,7 +1296,7 @@ fn large_chunks_of_files_are_decoded_in_pieces() {
         let (store, metrics) = Metrics::any(files);
         let array = Array::open(store, "/", &options()).unwrap();
         metrics.reset();
-        array.read(&Selection::ranges([1..4, 0..128, 0..130])).unwrap();
+        array.read(&Selection::ranges([1..chunk[0], 0..128, 0..130])).unwrap();
         let requests = metrics.reset().requests();
         assert!(expected.contains(&requests), "{text}: {requests} requests for a chunk");
         assert!(array.read_elements::<u16>(&Selection::all()).unwrap() == values, "{text}");
@@ -1330,6 +1330,54 @@ fn large_chunks_of_files_are_decoded_in_pieces() {
     assert!(metrics.reset().requests() > 3, "one for the index, the others for pieces");
     let rows = values[35 * 130 * 140..].chunks_exact(140).enumerate().filter(|(row, _)| row % 130 < 129);
     assert!(found == rows.flat_map(|(_, row)| row).copied().collect::<Vec<_>>());
+}
+
+/// Of chunks that are one frame of zstd, no more is decoded than up to the last element that is wanted, and no more is read of large ones.
+#[test]
+fn the_front_of_a_chunk_is_read_and_decoded_alone() {
+    let mut random = Random(11);
+    let zstd = |checksum| {
+        codecs(&format!(
+            r#"[{{"name":"bytes","configuration":{{"endian":"little"}}}},{{"name":"zstd","configuration":{{"level":1,"checksum":{checksum}}}}}]"#
+        ))
+    };
+    for (shape, large) in [([24u64, 300, 200], true), ([24, 90, 80], false)] {
+        let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|_| random.next() as u16 & 0xFFF).collect();
+        let dir = tempfile::tempdir().unwrap();
+        let (store, metrics) = Metrics::any(AnyStore::blocking(FilesystemStore::new(dir.path()).unwrap()));
+        let builder = ArrayBuilder::new(shape, DataType::UInt16).chunks(shape);
+        let array = builder.clone().codecs(zstd(false)).create(store.clone(), "/one", &options()).unwrap();
+        let checked = builder.clone().codecs(zstd(true)).create(store.clone(), "/checked", &options()).unwrap();
+        let shards =
+            builder.chunks([12, shape[1], shape[2]]).shards(shape).codecs(zstd(false)).create(store, "/shards", &options()).unwrap();
+        for array in [&array, &checked, &shards] {
+            array.write_elements(&Selection::all(), &values).unwrap();
+        }
+        let read = |array: &Array, wanted: &Selection| {
+            let expected: Vec<u16> = positions(wanted, &shape).0.iter().map(|&at| values[at]).collect();
+            array.read_elements::<u16>(wanted).map(|found| assert!(found == expected, "{wanted:?}"))
+        };
+        for _ in 0..80 {
+            let wanted = selection(&mut random, &shape);
+            for array in [&array, &checked, &shards] {
+                read(array, &wanted).unwrap();
+            }
+        }
+        let (second, last) = (Selection::axes([1.into()]), Selection::axes([(-1).into()]));
+        let stored = array.stored_chunk_size(&[0, 0, 0]).unwrap().unwrap();
+        metrics.reset();
+        read(&array, &second).unwrap();
+        assert_eq!(metrics.reset().bytes_read() < stored / 4, large);
+        // What lies behind is not looked at, unless it says whether the front is right.
+        for (array, front_is_read) in [(&array, true), (&checked, false)] {
+            let mut bad = array.read_encoded_chunk(&[0, 0, 0]).unwrap().unwrap().to_vec();
+            let end = bad.len() - 5000;
+            bad[end..].fill(0xFF);
+            array.write_encoded_chunk(&[0, 0, 0], bad).unwrap();
+            assert_eq!(read(array, &second).is_ok(), front_is_read);
+            assert!(read(array, &last).is_err());
+        }
+    }
 }
 
 /// Gzip is slower in pieces, which are for chunks that threads have no room for.

@@ -311,11 +311,11 @@ impl HostSegment for SimpleSegment {
     }
 
     /// Of the last codec, where all others leave bytes as they are. A checksum behind it would have to see all of them first.
-    fn pieces(&self) -> Option<Box<dyn Pieces>> {
+    fn pieces(&self, wanted: usize) -> Option<Box<dyn Pieces>> {
         let (step, others) = self.steps.split_last()?;
         let SimpleCodec::BytesToBytes(codec) = &step.codec else { return None };
         let decoded_len = step.decoded_len.filter(|_| step.decoded_exact)?;
-        others.iter().all(Step::is_verbatim).then(|| codec.pieces(decoded_len))?
+        others.iter().all(Step::is_verbatim).then(|| codec.pieces(decoded_len, wanted))?
     }
 
     fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8], CodecError>> {

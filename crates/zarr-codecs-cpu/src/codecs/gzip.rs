@@ -111,7 +111,8 @@ impl BytesToBytes for Gzip {
         deflate::compress(Format::Gzip, self.level, decoded, encoded).map_err(|problem| explain(NAME, problem, 0))
     }
 
-    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+    /// The checksum at the end is of all, so that there is no front that is decoded alone.
+    fn pieces(&self, decoded_len: usize, _: usize) -> Option<Box<dyn Pieces>> {
         pieces(NAME, Format::Gzip, decoded_len)
     }
 }

@@ -64,7 +64,8 @@ impl BytesToBytes for Zlib {
         deflate::compress(Format::Zlib, self.level, decoded, encoded).map_err(|problem| explain(NAME, problem, 0))
     }
 
-    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
+    /// The checksum at the end is of all, so that there is no front that is decoded alone.
+    fn pieces(&self, decoded_len: usize, _: usize) -> Option<Box<dyn Pieces>> {
         pieces(NAME, Format::Zlib, decoded_len)
     }
 }

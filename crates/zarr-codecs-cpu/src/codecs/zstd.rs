@@ -16,6 +16,7 @@
 //!
 //! Large chunks are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
 //! RFC 8878 §3.1.1.1.2 forbids, is not found out by that: such a frame, if it has no checksum, may decode to other bytes than at once.
+//! Of one frame that says that it is as large as the chunk, and has no checksum, the front can be had alone: what lies behind it is not looked at, bad or not.
 //!
 //! One frame with a content size is written.
 
@@ -98,8 +99,8 @@ impl BytesToBytes for Zstd {
         library::compress(decoded, encoded, self.level, self.checksum).map(drop).map_err(|problem| CodecError::parameter(NAME, problem))
     }
 
-    fn pieces(&self, decoded_len: usize) -> Option<Box<dyn Pieces>> {
-        Some(Box::new(Frames(pieces::Pieces::new(decoded_len))))
+    fn pieces(&self, decoded_len: usize, wanted: usize) -> Option<Box<dyn Pieces>> {
+        Some(Box::new(Frames(pieces::Pieces::new(decoded_len, wanted))))
     }
 }
 
@@ -109,6 +110,10 @@ struct Frames(pieces::Pieces);
 impl Pieces for Frames {
     fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError> {
         self.0.decode(encoded, each).map_err(|problem| CodecError::format(NAME, problem))
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.is_done()
     }
 
     fn finish(self: Box<Self>) -> Result<(), CodecError> {

@@ -48,7 +48,7 @@ pub(crate) fn decode(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Re
 
 /// Decodes some bytes at a time; `None` where that fails.
 fn decode_in_pieces(codec: &dyn BytesToBytes, encoded: &[u8], len: usize) -> Option<Vec<u8>> {
-    let (mut pieces, mut decoded) = (codec.pieces(len)?, Vec::new());
+    let (mut pieces, mut decoded) = (codec.pieces(len, len)?, Vec::new());
     for piece in encoded.chunks(61) {
         pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes)).ok()?;
         assert!(decoded.len() <= len, "more than {len} bytes");

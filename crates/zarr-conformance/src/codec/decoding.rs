@@ -13,6 +13,11 @@ pub(super) fn cases() -> Vec<CodecCase> {
         case("decode/limit", "what grows stays within its limit, and is refused beyond it", limit),
         case("decode/blocks", "blocks decode, each on its own and in any order, to parts of the whole, and to no other length", blocks),
         case("decode/pieces", "pieces, cut anywhere, decode to the whole and to no more, or fail where only the whole will do", pieces),
+        case(
+            "decode/front",
+            "pieces of which the front is wanted decode to that of the whole, and say that they are done when it is there",
+            front,
+        ),
         case("decode/reads-past", "what lies behind the encoded bytes, and before them, makes no difference", reads_past),
     ]
 }
@@ -152,7 +157,7 @@ fn blocks(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
 
 /// Decodes in pieces of `piece` bytes. `None` when the codec has no pieces, or wants all of the chunk at once.
 fn in_pieces(codec: &Codec, encoded: &[u8], piece: usize, len: usize) -> Result<Option<Vec<u8>>, Broken> {
-    let Some(mut pieces) = codec.decoder.pieces() else { return Ok(None) };
+    let Some(mut pieces) = codec.decoder.pieces(len) else { return Ok(None) };
     let mut decoded = Vec::new();
     let good = encoded.chunks(piece).all(|piece| pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes)).is_ok());
     ensure!(decoded.len() <= len, "pieces of {piece} bytes decode to {} bytes, of a chunk of {len}", decoded.len());
@@ -162,7 +167,7 @@ fn in_pieces(codec: &Codec, encoded: &[u8], piece: usize, len: usize) -> Result<
 fn pieces(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
     const CUTS: [usize; 4] = [1, 3, 64, usize::MAX];
     let codec = Codec::of(subject)?;
-    let Some(len) = codec.exact.filter(|_| codec.decoder.pieces().is_some()) else { return Ok(()) };
+    let Some(len) = codec.exact.filter(|&len| codec.decoder.pieces(len).is_some()) else { return Ok(()) };
     let chunks = chunks(subject, &codec)?;
     for (index, Chunk { encoded, decoded, .. }) in chunks.iter().enumerate() {
         for piece in CUTS {
@@ -181,6 +186,40 @@ fn pieces(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
                 "the pieces of {} are good, and the whole is not, or is something else",
                 mutant.what
             );
+        }
+    }
+    Ok(())
+}
+
+fn front(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
+    let codec = Codec::of(subject)?;
+    let Some(len) = codec.exact else { return Ok(()) };
+    let chunks = chunks(subject, &codec)?;
+    let encoded: Vec<&[u8]> = chunks.iter().map(|chunk| chunk.encoded.as_slice()).collect();
+    let mutants =
+        Kind::ALL.iter().flat_map(|kind| kind.of(&encoded, trial, subject.many())).map(|mutant| (mutant.what.to_string(), mutant.bytes));
+    let samples = chunks.iter().enumerate().map(|(index, chunk)| (format!("sample {index}"), chunk.encoded.clone()));
+    for (what, encoded) in samples.chain(mutants) {
+        trial.input(&encoded);
+        let whole = codec.decode(&encoded).ok();
+        for wanted in [0, 1, len / 3, len / 2, len.saturating_sub(1)] {
+            for piece in [1, 50, usize::MAX] {
+                let Some(mut pieces) = codec.decoder.pieces(wanted) else { return Ok(()) };
+                let mut found = Vec::new();
+                let good = encoded.chunks(piece).all(|piece| pieces.decode(piece, &mut |bytes| found.extend_from_slice(bytes)).is_ok());
+                ensure!(found.len() <= len, "{what} in pieces of {piece} bytes decodes to {} bytes, of a chunk of {len}", found.len());
+                let done = pieces.is_done();
+                if !good || pieces.finish().is_err() {
+                    continue;
+                }
+                let enough = if done { wanted } else { len };
+                ensure!(found.len() >= enough, "{what} is done with {} bytes, of {enough} that are to come", found.len());
+                if let Some(Sample::Bytes(whole)) = &whole {
+                    ensure!(whole.starts_with(&found), "the first {wanted} bytes of {what} are others than those of the whole");
+                } else {
+                    ensure!(done, "the pieces of {what} are good, and the whole is not");
+                }
+            }
         }
     }
     Ok(())

@@ -32,6 +32,8 @@ enum Fault {
     PiecesStayEncoded,
     PiecesEndAnywhere,
     PiecesGiveTooMuch,
+    PiecesAreDoneTooSoon,
+    FrontIsOfSomethingElse,
     // Of the provider:
     TakesUnknownCodecs,
     FailsOnUnknownCodecs,
@@ -130,14 +132,17 @@ impl HostSegment for WrongSegment {
         };
         Some(Box::new(Blocks { fault: self.fault, decoded: body?.iter().map(|byte| !byte).collect() }))
     }
-    fn pieces(&self) -> Option<Box<dyn zarr_codec_api::Pieces>> {
-        Some(Box::new(Pieces { fault: self.fault, header: Vec::new(), given: 0 }))
+    fn pieces(&self, wanted: usize) -> Option<Box<dyn zarr_codec_api::Pieces>> {
+        let of_front = [Fault::PiecesAreDoneTooSoon, Fault::FrontIsOfSomethingElse].contains(&self.fault);
+        let fault = if (wanted < 100) == of_front { self.fault } else { Fault::None };
+        Some(Box::new(Pieces { fault, wanted, header: Vec::new(), given: 0 }))
     }
 }
 
 /// A chunk of "framed" of 100 bytes, in pieces.
 struct Pieces {
     fault: Fault,
+    wanted: usize,
     header: Vec<u8>,
     given: usize,
 }
@@ -146,16 +151,24 @@ impl zarr_codec_api::Pieces for Pieces {
     fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), CodecError> {
         let (header, body) = encoded.split_at(encoded.len().min(HEADER.len() - self.header.len()));
         self.header.extend_from_slice(header);
+        if self.is_done() {
+            return Ok(());
+        }
         let room = 100 - self.given;
         if !HEADER.starts_with(&self.header) || (body.len() > room && self.fault != Fault::PiecesGiveTooMuch) {
             return Err(CodecError::format("framed", "not what it should be"));
         }
         self.given = 100.min(self.given + body.len());
-        each(&body.iter().map(|byte| if self.fault == Fault::PiecesStayEncoded { *byte } else { !byte }).collect::<Vec<u8>>());
+        let encoded = [Fault::PiecesStayEncoded, Fault::FrontIsOfSomethingElse].contains(&self.fault);
+        each(&body.iter().map(|byte| if encoded { *byte } else { !byte }).collect::<Vec<u8>>());
         Ok(())
     }
+    fn is_done(&self) -> bool {
+        let enough = if self.fault == Fault::PiecesAreDoneTooSoon { self.wanted / 2 } else { self.wanted };
+        self.wanted < 100 && self.header.len() == HEADER.len() && self.given >= enough
+    }
     fn finish(self: Box<Self>) -> Result<(), CodecError> {
-        let ends = self.given == 100 || self.fault == Fault::PiecesEndAnywhere;
+        let ends = self.given == 100 || self.is_done() || self.fault == Fault::PiecesEndAnywhere;
         if ends { Ok(()) } else { Err(CodecError::format("framed", "cut short")) }
     }
 }
@@ -261,5 +274,7 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         alone(Fault::PiecesStayEncoded, "codec/decode/pieces"),
         alone(Fault::PiecesEndAnywhere, "codec/decode/pieces"),
         alone(Fault::PiecesGiveTooMuch, "codec/decode/pieces"),
+        alone(Fault::PiecesAreDoneTooSoon, "codec/decode/front"),
+        alone(Fault::FrontIsOfSomethingElse, "codec/decode/front"),
     ]
 }

@@ -26,6 +26,8 @@ pub(crate) struct Pieces {
     stage: Stage,
     /// How many bytes the stage takes at once.
     wanted: usize,
+    /// How many bytes of the ring there are for the frame.
+    room: usize,
     /// Where in the ring the next block goes.
     at: usize,
     /// Up to where what was decoded has been lent.
@@ -34,6 +36,8 @@ pub(crate) struct Pieces {
     turn: Option<usize>,
     /// Decoded bytes to come.
     left: usize,
+    /// Decoded bytes at the end that nobody wants; 0 as soon as it shows that they have to be decoded all the same.
+    behind: usize,
     started: bool,
 }
 
@@ -55,10 +59,11 @@ struct Memory {
 }
 
 impl Pieces {
-    /// For a chunk of `decoded_len` bytes.
-    pub(crate) fn new(decoded_len: usize) -> Self {
+    /// For a chunk of `decoded_len` bytes, of which the first `front` are wanted.
+    pub(crate) fn new(decoded_len: usize, front: usize) -> Self {
+        let behind = decoded_len.saturating_sub(front);
         let memory = MEMORY.take();
-        Self { memory, stage: Stage::Header, wanted: START, at: 0, lent: 0, turn: None, left: decoded_len, started: false }
+        Self { memory, stage: Stage::Header, wanted: START, room: 0, at: 0, lent: 0, turn: None, left: decoded_len, behind, started: false }
     }
 
     pub(crate) fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
@@ -72,8 +77,20 @@ impl Pieces {
         result
     }
 
+    /// Whether all was lent that is wanted, and the rest may be left out: of one frame that says that it is the whole chunk, and has no checksum.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Frame) && self.has_front()
+    }
+
+    fn has_front(&self) -> bool {
+        self.behind > 0 && self.left <= self.behind
+    }
+
     /// Whether the chunk may end here, and nothing of it is missing.
     pub(crate) fn finish(&self) -> Result<(), Problem> {
+        if self.is_done() {
+            return Ok(());
+        }
         if !matches!(self.stage, Stage::Header) || !self.memory.held.is_empty() || !self.started {
             return Err("the frame is cut short");
         }
@@ -82,7 +99,7 @@ impl Pieces {
 
     fn take_all(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
         let mut rest = encoded;
-        while !rest.is_empty() {
+        while !rest.is_empty() && !self.is_done() {
             let held = self.memory.held.len();
             let (front, behind) = rest.split_at(self.wanted.saturating_sub(held).min(rest.len()));
             rest = behind;
@@ -143,14 +160,24 @@ impl Pieces {
         }
         // SAFETY: no conditions.
         let window = unsafe { sys::ZSTD_decodingBufferSize_min(header.windowSize, u64::MAX) };
-        let most = content_size.min(self.left);
-        let turns = window < most;
-        if first && !turns && most == self.left {
+        if !first || content_size != self.left || header.checksumFlag != 0 {
+            self.behind = 0;
+        }
+        let block = usize::try_from(header.blockSizeMax).unwrap_or(usize::MAX);
+        let most = match self.behind {
+            0 => content_size.min(self.left),
+            // Up to the end of the block that the wanted bytes end in.
+            behind => self.left.min(self.left.saturating_sub(behind).saturating_add(block)),
+        };
+        if first && window >= most && most == self.left && self.behind == 0 {
             return Err("its window is as large as the chunk");
         }
-        self.turn = turns.then(|| usize::try_from(header.blockSizeMax).unwrap_or(usize::MAX));
+        self.turn = (window < most).then_some(block);
+        self.room = window.min(most);
         (self.at, self.lent) = (0, 0);
-        self.memory.ring.resize(window.min(most), 0);
+        if self.memory.ring.len() < self.room {
+            self.memory.ring.resize(self.room, 0);
+        }
         let context = match &mut self.memory.context {
             Some(context) => context,
             empty => empty.insert(Context::new().ok_or(NO_MEMORY)?),
@@ -170,7 +197,7 @@ impl Pieces {
     /// One step inside a frame: a part of its header, a block or its header, or the checksum.
     fn step(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
         let Memory { context: Some(context), ring, .. } = &mut self.memory else { return Err(NO_MEMORY) };
-        let room = ring.len().saturating_sub(self.at);
+        let room = self.room.min(ring.len()).saturating_sub(self.at);
         let to = ring.as_mut_ptr().wrapping_add(self.at);
         // SAFETY: `bytes` is a slice, and there is `room` behind `to` in the ring. What the library reads back, of earlier blocks of this frame, lies in the
         // ring, too, which is neither moved nor written by others before the next frame begins.
@@ -179,9 +206,9 @@ impl Pieces {
         self.left = self.left.checked_sub(written).ok_or("the frames decode to more than the chunk")?;
         self.at = self.at.saturating_add(written);
         self.wanted = context.wanted();
-        let turn = self.turn.is_some_and(|block| ring.len().saturating_sub(self.at) < block);
+        let turn = self.turn.is_some_and(|block| self.room.saturating_sub(self.at) < block);
         let pending = ring.get(self.lent..self.at).unwrap_or_default();
-        if turn || self.wanted == 0 || pending.len() >= LEND {
+        if turn || self.wanted == 0 || pending.len() >= LEND || (self.behind > 0 && self.left <= self.behind) {
             each(pending);
             self.at = if turn { 0 } else { self.at };
             self.lent = self.at;
@@ -289,7 +316,7 @@ mod tests {
 
     fn in_pieces(encoded: &[u8], len: usize, piece: usize) -> Result<Vec<u8>, Problem> {
         let mut decoded = Vec::new();
-        let mut pieces = Pieces::new(len);
+        let mut pieces = Pieces::new(len, len);
         for piece in encoded.chunks(piece) {
             pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes))?;
             assert!(decoded.len() <= len, "more than the chunk");
@@ -301,7 +328,7 @@ mod tests {
     fn nothing_is_decoded_behind_a_bad_piece() {
         let whole = data(100_000);
         let encoded = frame(&whole, 10, false, false);
-        let mut pieces = Pieces::new(whole.len());
+        let mut pieces = Pieces::new(whole.len(), whole.len());
         pieces.decode(&encoded[..5000], &mut |_| {}).unwrap();
         assert!(pieces.decode(&[0xFF; 2000], &mut |_| {}).is_err());
         assert!(pieces.decode(&encoded, &mut |_| panic!("no more")).is_err());
@@ -329,6 +356,64 @@ mod tests {
         for encoded in [frame(&whole, 20, true, false), frame(&whole, 18, false, false)] {
             assert_eq!(in_pieces(&encoded, whole.len(), 1000).err(), Some("its window is as large as the chunk"));
         }
+    }
+
+    /// What pieces lend of a chunk of which the first `front` bytes are wanted, and how many encoded bytes they took until they were done.
+    fn front_of(encoded: &[u8], len: usize, front: usize, piece: usize) -> Result<(Vec<u8>, Option<usize>), Problem> {
+        let (mut decoded, mut taken) = (Vec::new(), 0);
+        let mut pieces = Pieces::new(len, front);
+        for piece in encoded.chunks(piece) {
+            if pieces.is_done() {
+                break;
+            }
+            pieces.decode(piece, &mut |bytes| decoded.extend_from_slice(bytes))?;
+            taken += piece.len();
+        }
+        let done = pieces.is_done().then_some(taken);
+        pieces.finish().map(|()| (decoded, done))
+    }
+
+    #[test]
+    fn the_front_is_decoded_and_no_more() {
+        let whole = data(900_000);
+        for window_log in [10, 17, 20] {
+            let encoded = frame(&whole, window_log, true, false);
+            for front in [0, 1, 1000, 131_072, 131_073, 500_000, whole.len() - 1] {
+                for piece in [1, 1000, usize::MAX] {
+                    let (decoded, done) = front_of(&encoded, whole.len(), front, piece).unwrap();
+                    assert!(whole.starts_with(&decoded), "window 2^{window_log}, {front} bytes");
+                    assert!((front..front + 131_073).contains(&decoded.len()), "{} bytes for {front}", decoded.len());
+                    let most = if piece > encoded.len() { encoded.len() } else { encoded.len() * front / whole.len() + 140_000 };
+                    let end = done.unwrap_or(encoded.len());
+                    assert!(
+                        end <= most && done.is_none() == (decoded.len() == whole.len()),
+                        "{done:?} of {} bytes taken for {front}",
+                        encoded.len()
+                    );
+                }
+            }
+            // What lies behind is not looked at.
+            let mut bad = encoded.clone();
+            bad.truncate(encoded.len() * 2 / 3);
+            bad.extend([0xFF; 1000]);
+            assert!(whole.starts_with(&front_of(&bad, whole.len(), 300_000, 5000).unwrap().0));
+            assert!(front_of(&bad, whole.len(), 800_000, 5000).is_err());
+        }
+    }
+
+    /// Whatever else would have to be looked at to know that the front is right.
+    #[test]
+    fn the_front_alone_is_decoded_of_one_frame_that_says_that_it_is_all() {
+        let whole = data(600_000);
+        let (first, second) = whole.split_at(300_000);
+        let several = [frame(first, 12, true, false), frame(second, 12, true, false)].concat();
+        for encoded in [frame(&whole, 12, true, true), frame(&whole, 12, false, false), several, frame(first, 12, true, false)] {
+            let all = in_pieces(&encoded, whole.len(), 1000);
+            let (decoded, done) =
+                front_of(&encoded, whole.len(), 100, 1000).map_or_else(|error| (Err(error), None), |(decoded, done)| (Ok(decoded), done));
+            assert_eq!((decoded == all, done), (true, None));
+        }
+        assert!(front_of(&[skippable(4), frame(&whole, 12, true, false)].concat(), whole.len(), 100, 1000).unwrap().1.is_none());
     }
 
     #[test]
