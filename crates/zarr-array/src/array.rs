@@ -345,6 +345,9 @@ impl Array {
 
     /// Reads elements of any data type: their bytes in C order, native byte order, or elements of variable length.
     ///
+    /// A chunk of which no element is wanted is not read. Of one that a part is wanted of, what has nothing to do with that may be left out, and then nobody sees whether it is good: inner chunks, blocks of
+    /// `blosc`, the end of a frame of `zstd` without a checksum.
+    ///
     /// # Errors
     /// The first chunk or request that fails.
     pub fn read(&self, selection: &Selection) -> Result<ArrayData, ArrayError> {

@@ -18,6 +18,8 @@ const PIECE: usize = 256 << 10;
 const ROOM: usize = 60 << 20;
 /// The largest part of a chunk that a row may be, and the smallest that is worth leaving out.
 const SHARE: usize = 8;
+/// Decoded bytes that are too few to be left out: of a block of zstd.
+const BLOCK: usize = 128 << 10;
 
 /// What a leaf wants of a chunk that is decoded in pieces.
 pub(crate) struct InPieces {
@@ -35,15 +37,19 @@ struct Wanted {
 }
 
 impl InPieces {
-    /// To decode the front of a chunk. `None` where that leaves out too little.
+    /// To decode the front of a chunk. `None` where that leaves out too little, or would take more memory than the whole.
     pub(crate) fn of_front(bound: &BoundChunk, leaf: &Leaf<'_>) -> Option<Self> {
         let front = front(leaf, &bound.layout);
-        if bound.byte_len.saturating_sub(front) < bound.byte_len.div_ceil(SHARE) {
+        let behind = bound.byte_len.saturating_sub(front);
+        if behind < BLOCK.max(bound.byte_len / SHARE) {
+            return None;
+        }
+        let gathered = gather(leaf, &bound.layout);
+        let rows = short_rows(bound, leaf, &gathered);
+        if rows.is_none() && behind < front {
             return None;
         }
         let pieces = bound.chain.pieces(front).filter(|pieces| !pieces.is_slower())?;
-        let gathered = gather(leaf, &bound.layout);
-        let rows = short_rows(bound, leaf, &gathered);
         Some(Self { wanted: Wanted { gathered, rows, front }, pieces })
     }
 

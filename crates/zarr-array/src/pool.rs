@@ -1,6 +1,6 @@
 //! The threads that decode and encode, and the memory that each of them reuses.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,15 +24,8 @@ pub struct Pool(Option<Own>);
 struct Own {
     pool: Arc<rayon::ThreadPool>,
     process: u32,
-    of: Use,
-}
-
-/// What a pool is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Work,
-    /// What other pools' threads wait for: [`Pool::apart`].
-    Wait,
+    /// Whether threads of other pools wait for it: [`Pool::apart`].
+    waited_for: bool,
 }
 
 impl Pool {
@@ -43,19 +36,24 @@ impl Pool {
 
     /// A pool of the caller's.
     pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
-        Self(Some(Own { pool, process: std::process::id(), of: Use::Work }))
+        Self(Some(Own { pool, process: std::process::id(), waited_for: false }))
     }
 
-    /// The pool to use in this process; `None`: Rayon's global one.
+    /// The pool to use in this process; `None`: the one that this thread is of, or Rayon's global one.
     fn here(&self) -> Option<Arc<rayon::ThreadPool>> {
         /// The first process to use the global pool: children do not have its threads.
         static GLOBAL: AtomicU32 = AtomicU32::new(0);
+        if is_waited_for() {
+            // The threads of the pool may all wait for this one.
+            return None;
+        }
         let here = std::process::id();
         match &self.0 {
             Some(own) if own.process == here => Some(Arc::clone(&own.pool)),
-            Some(own) => started(here, own.pool.current_num_threads(), own.of).map(|own| own.pool),
+            Some(own) if own.waited_for => waited_for(here, own.pool.current_num_threads()).map(|own| own.pool),
+            Some(own) => of_fork(here, own.pool.current_num_threads()),
             None => match GLOBAL.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
-                Err(process) if process != here => started(here, rayon::current_num_threads(), Use::Work).map(|own| own.pool),
+                Err(process) if process != here => of_fork(here, rayon::current_num_threads()),
                 _ => None,
             },
         }
@@ -93,9 +91,10 @@ impl Pool {
     }
 
     /// As many threads again, for all pools of as many: for who has to wait, on a thread of a pool, for what is done by others. A thread that waits for its own pool does other work of
-    /// the pool meanwhile, and that may wait for what this thread holds. `None` where no threads can be had.
+    /// the pool meanwhile, and that may wait for what this thread holds. `None` where no threads can be had, and for one of these threads.
     pub(crate) fn apart(&self) -> Option<Self> {
-        started(std::process::id(), self.threads(), Use::Wait).map(|own| Self(Some(own)))
+        let threads = self.threads();
+        if is_waited_for() { None } else { waited_for(std::process::id(), threads).map(|own| Self(Some(own))) }
     }
 
     /// How many threads there are.
@@ -148,22 +147,52 @@ impl Drop for Unwanted {
     }
 }
 
-/// The pool of so many threads that a process has for want of its parent's, or to wait for.
-fn started(process: u32, threads: usize, of: Use) -> Option<Own> {
+/// The pool of so many threads of a process that was forked, in place of its parent's.
+fn of_fork(process: u32, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
+    // No parent ever has this lock, which its child could not wait for.
     static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(own) = pools.iter().find(|own| own.process == process && own.of == of && own.pool.current_num_threads() == threads) {
-        return Some(own.clone());
+    if let Some(own) = Own::find(&pools, process, threads) {
+        return Some(own.pool);
     }
     let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let started = match of {
-        // Where no threads can be had, all is done by this one.
-        Use::Work => started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()),
-        Use::Wait => started,
-    };
-    let own = Own { pool: Arc::new(started.ok()?), process, of };
+    // Where no threads can be had, all is done by this one.
+    let pool = Arc::new(started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()?);
+    pools.push(Own { pool: Arc::clone(&pool), process, waited_for: false });
+    Some(pool)
+}
+
+/// The pool of so many threads of a process that threads of its other pools wait for.
+fn waited_for(process: u32, threads: usize) -> Option<Own> {
+    static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
+    let pools = || POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(own) = Own::find(&pools(), process, threads) {
+        return Some(own);
+    }
+    // Not with the lock, so that hardly any process is forked while another thread has it.
+    let started = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(|_| WAITED_FOR.set(true)).build().ok()?;
+    let mut pools = pools();
+    if let Some(own) = Own::find(&pools, process, threads) {
+        return Some(own);
+    }
+    let own = Own { pool: Arc::new(started), process, waited_for: true };
     pools.push(own.clone());
     Some(own)
+}
+
+impl Own {
+    fn find(pools: &[Self], process: u32, threads: usize) -> Option<Self> {
+        pools.iter().find(|own| own.process == process && own.pool.current_num_threads() == threads).cloned()
+    }
+}
+
+/// Whether this thread is one that threads of other pools wait for.
+pub(crate) fn is_waited_for() -> bool {
+    WAITED_FOR.get()
+}
+
+thread_local! {
+    static WAITED_FOR: Cell<bool> = const { Cell::new(false) };
 }
 
 thread_local! {

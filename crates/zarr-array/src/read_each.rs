@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use zarr_store_api::AnyStore;
 
 use crate::data::{Aligned, ArrayData, Elements, HOST_ALIGN};
+use crate::pool::is_waited_for;
 use crate::{Array, ArrayError, Pool, Selection, Tensor};
 
 /// Bytes of results that are read or wait, where nobody says.
@@ -64,8 +65,8 @@ impl Array {
     /// more reads; those that have begun end on the pool, on memory of their own, or, of an async store, are cancelled.
     ///
     /// An async store is asked from threads of the pool: one that needs a runtime has to bring it (`OnRuntime` of `zarr-store` does). What a thread of a Rayon
-    /// pool waits for is read by threads apart, of which there are as many, once for the process: waiting for its own pool, it would do other work of that meanwhile, such as
-    /// to wait for the next result, too.
+    /// pool waits for is read by threads apart, as many as the pool has, which the process then keeps: waiting for its own pool, it would do other work of that meanwhile, such as
+    /// to wait for the next result, too. What one of these threads reads so, in a store that reads arrays, it reads itself, without anything running ahead.
     ///
     /// In async code, a stream does it: `stream::iter(selections).map(|of| async move { array.read_async(&of).await }).buffered(ahead)`.
     ///
@@ -139,7 +140,8 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         self
     }
 
-    /// Waits for the next result as `next` does, but no longer than `timeout`; says whether `next` would not wait now. For who has to look at something else at times.
+    /// Waits for the next result as `next` does, but no longer than `timeout`; says whether `next` would not wait now. For who has to look at something else at times; on a thread of
+    /// a Rayon pool it says so at once, and `next` waits.
     pub fn wait_timeout(&mut self, timeout: Duration) -> bool {
         if rayon::current_thread_index().is_some() {
             return true;
@@ -163,13 +165,19 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         })
     }
 
+    /// What a thread of a pool reads from; `None` where it has to read itself.
+    fn apart(&mut self) -> Option<&Readers> {
+        let apart = self.apart.get_or_insert_with(|| self.array.alone.apart().map(Readers::new));
+        apart.as_ref().filter(|_| !is_waited_for())
+    }
+
     /// Takes selections as long as there is room, and has their reads begin.
     fn fill(&mut self, of_pool: bool) {
-        if of_pool && self.apart.is_none() {
-            self.apart = Some(self.array.alone.apart().map(Readers::new));
-        }
+        let apart = of_pool && self.apart().is_some();
+        // What this thread has to do itself, it does when it is asked for.
+        let ahead = if of_pool && !apart { 0 } else { self.ahead };
         let mut bytes = self.reads.iter().fold(0usize, |sum, read| sum.saturating_add(read.bytes));
-        while self.reads.len() <= self.ahead
+        while self.reads.len() <= ahead
             && let Some((selection, len)) = self.next_selection()
         {
             bytes = bytes.saturating_add(len);
@@ -178,12 +186,11 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
                 return;
             }
             let at_once = self.ahead.saturating_add(1).min(self.ahead_bytes / len.max(1));
-            let apart = self.apart.as_ref().and_then(Option::as_ref).filter(|_| of_pool);
-            let readers = apart.unwrap_or(&self.array);
+            let readers = self.apart.iter().flatten().find(|_| apart).unwrap_or(&self.array);
             let few = at_once < readers.alone.options().pool.threads();
             let array = Arc::clone(if few { &readers.alone } else { &readers.beside });
-            let read = Read::new(array, apart.is_some(), selection, self.align, len);
-            if apart.is_some() || !of_pool {
+            let read = Read::new(array, apart, selection, self.align, len);
+            if apart || !of_pool {
                 read.spawn();
             }
             self.reads.push_back(read);
@@ -207,8 +214,8 @@ impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
         self.fill(of_pool);
         let first = if of_pool {
             let first = self.reads.pop_front()?;
-            let apart = self.apart.as_ref().and_then(Option::as_ref);
-            if first.is_apart || first.is_done() { first } else { first.again(apart.map(|readers| &readers.alone)) }
+            let apart = self.apart();
+            if first.is_done() || (first.is_apart && apart.is_some()) { first } else { first.again(apart.map(|readers| &readers.alone)) }
         } else {
             self.help();
             self.reads.pop_front()?
@@ -360,7 +367,7 @@ impl Read {
             return true;
         }
         let pending = |state: &State| match state {
-            State::Waiting => !self.is_small(),
+            State::Waiting => self.is_apart || !self.is_small(),
             State::Begun => true,
             State::Done(_) | State::Unwanted => false,
         };
@@ -368,7 +375,7 @@ impl Read {
         !pending(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// The result. A small read that nobody has begun is done here, unless this is a thread of a pool; so is one that a process was forked from.
+    /// The result. A small read that nobody has begun is done here, unless it is for threads apart; so is one that was begun by a process that this one was forked from.
     fn finish(&self) -> Result<Aligned, ArrayError> {
         let forked = self.process != std::process::id();
         let mut state = self.state();

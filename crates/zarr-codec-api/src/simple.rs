@@ -49,8 +49,8 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// For codecs that decode from the start to the end: a decoder that takes a chunk of `decoded_len` bytes in pieces, with less memory than
-    /// [`BytesToBytes::decode`], for who wants the first `wanted` of them. What it accepts of a whole chunk, that does, too, and, of bytes that keep to their format,
+    /// For codecs that decode from the start to the end: a decoder that takes a chunk of `decoded_len` bytes in pieces, for who wants the
+    /// first `wanted` of them, and has no more room than for these. What it accepts of a whole chunk, that does, too, and, of bytes that keep to their format,
     /// decodes to the same.
     fn pieces(&self, decoded_len: usize, wanted: usize) -> Option<Box<dyn Pieces>> {
         let _ = (decoded_len, wanted);

@@ -45,7 +45,8 @@ impl Array {
     /// result. Work is enqueued on the queue of `target` in the order of the selections. A read that fails gives its error, and the iterator goes on with the next
     /// selection. Dropping the iterator begins no more reads, but for one whose selection is being asked for.
     ///
-    /// What a thread of a Rayon pool waits for from the first on is read by threads apart, as [`Array::read_each`] has it.
+    /// What a thread of a Rayon pool waits for from the first on is read by threads apart, as [`Array::read_each`] has it. One that takes the iterator over from another kind of thread does other
+    /// work of its pool while it waits: it must hold no lock that this may want.
     pub fn read_each_to_device<I>(&self, selections: I, target: &DeviceTarget) -> ReadEachToDevice<I::IntoIter>
     where
         I: IntoIterator<Item = Selection, IntoIter: Send + 'static>,

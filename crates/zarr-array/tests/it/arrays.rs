@@ -434,6 +434,20 @@ fn a_chunk_that_no_memory_holds_is_an_error() {
     }
 }
 
+/// Nor is the front of one that a few bytes claim to be.
+#[test]
+fn a_front_that_no_memory_holds_is_an_error() {
+    let zstd = codecs(r#"[{"name":"zstd","configuration":{"level":1,"checksum":false}}]"#);
+    let builder = ArrayBuilder::new([1u64 << 40], DataType::UInt8).chunks([1u64 << 40]).compressors(zstd);
+    let array = builder.create(memory(), "/", &options()).unwrap();
+    // One segment of 2^40 bytes, of which the first 2^16 are there.
+    let frame = [&[0x28, 0xB5, 0x2F, 0xFD, 0xE0][..], &(1u64 << 40).to_le_bytes(), &[0x02, 0x00, 0x08, 0x07]].concat();
+    array.write_encoded_chunk(&[0], frame).unwrap();
+    let error = array.read(&Selection::ranges([1u64 << 38..(1 << 38) + 1])).unwrap_err();
+    assert!(matches!(error, ArrayError::Chunk { .. }), "{error}");
+    assert_eq!(array.read_elements::<u8>(&Selection::ranges([65_000..65_003])).unwrap(), [7; 3]);
+}
+
 #[test]
 fn chunk_coordinates_are_of_the_grid() {
     let array = ArrayBuilder::new([4, 6], DataType::Int32).chunks([2, 2]).create(memory(), "/", &options()).unwrap();

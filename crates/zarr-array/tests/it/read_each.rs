@@ -462,6 +462,26 @@ fn taken_along_to_a_thread_of_the_pool() {
     }
 }
 
+/// A store that reads an array for each value, one after the other, by the same threads.
+#[test]
+fn reads_inside_of_a_read() {
+    for threads in [1, 2] {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+        let options = options().with_pool(Pool::new(Arc::clone(&pool)));
+        let below = told(12, &options, |_| {});
+        let array = told(8, &options, move |_| {
+            let found: Vec<Vec<u32>> = below.read_each(below.chunk_selections()).map(elements).collect();
+            assert_eq!(found, expected(12));
+            assert_eq!(below.read_elements::<u32>(&Selection::all()).unwrap(), expected(12).concat());
+        });
+        in_time(move || {
+            let read = || array.read_each(array.chunk_selections()).map(elements).collect::<Vec<_>>();
+            assert_eq!(pool.install(read), expected(8));
+            assert_eq!(read(), expected(8));
+        });
+    }
+}
+
 #[test]
 fn in_async_code_a_stream_does_it() {
     let runtime = runtime();

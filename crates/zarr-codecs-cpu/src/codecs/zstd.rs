@@ -14,7 +14,7 @@
 //! * *Dictionaries* are refused: Zarr has no place to keep one.
 //! * Frames of the formats before 0.8 are refused.
 //!
-//! Large chunks are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
+//! Large chunks, and those of which the front is wanted, are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
 //! RFC 8878 §3.1.1.1.2 forbids, is not found out by that: such a frame, if it has no checksum, may decode to other bytes than at once.
 //! Of one frame that says that it is as large as the chunk, and has no checksum, the front can be had alone: what lies behind it is not looked at, bad or not.
 //!

@@ -1,5 +1,5 @@
-//! Frames in pieces, block by block, to a ring that holds the window and no more. What was decoded is lent from where libzstd wrote it: its streaming
-//! interface would copy it out of a window of its own.
+//! Frames in pieces, block by block, to a ring that holds the window, or, if that is less, what is wanted of the chunk, and no more. What was decoded is lent from
+//! where libzstd wrote it: its streaming interface would copy it out of a window of its own.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -176,7 +176,7 @@ impl Pieces {
         self.room = window.min(most);
         (self.at, self.lent) = (0, 0);
         if self.memory.ring.len() < self.room {
-            self.memory.ring.resize(self.room, 0);
+            self.memory.ring = fresh(self.room).ok_or("no room for what is wanted of the frame")?;
         }
         let context = match &mut self.memory.context {
             Some(context) => context,
@@ -234,6 +234,13 @@ impl Drop for Pieces {
         // A thread that ends keeps nothing.
         let _ = MEMORY.try_with(|kept| kept.set(memory));
     }
+}
+
+/// Zeros that the system provides when they are touched: only the header of a frame vouches for so many bytes.
+fn fresh(len: usize) -> Option<Vec<u8>> {
+    // There is no fallible way to ask for zeros: ask for any first.
+    Vec::<u8>::new().try_reserve_exact(len).ok()?;
+    Some(vec![0; len])
 }
 
 /// The outcome of a call.
