@@ -27,7 +27,7 @@ echo "$SECONDS s: data on disk"
 if [ -z "$UNVERIFIED" ]; then
     for variant in $(python3 -B -c "import sys; sys.path.insert(0, '$here'); import variants; print(*variants.VARIANTS)"); do echo "$variant"; done |
         xargs -P 5 -I {} python3 -B "$here/run.py" --data "$data" --drivers "$here/drivers" --runs /dev/null $SMALL --verify --peers ours \
-            --modes read_all,read_inner,read_box,read_chunks,read_ahead,write_all --variants {} 2>>"$output/verify.log"
+            --modes read_all,read_inner,read_box,read_plane,read_chunks,read_ahead,write_all --variants {} 2>>"$output/verify.log"
     echo "$SECONDS s: verified"
 fi
 python3 -B "$here/run.py" --data "$data" --drivers "$here/drivers" --runs "$output/runs.jsonl" --patience 0 $SMALL --seconds $((end - SECONDS)) "$@"

@@ -1,8 +1,8 @@
 //! What bounds reads and writes, whoever does them: the field's own libraries (libzstd, libdeflate, c-blosc) alone, from warm memory into one
 //! warm buffer for each thread. No store, no layout, no fresh memory.
 //!
-//! * `floor THREADS PATH [--work FILE]`: *decoding alone*, of the stored chunks that the calls of a work list touch, one call after the other: no thread begins
-//!   with the chunks of a call before those of the one before are decoded. With `--ahead` instead of `--work`, all of them at once. Where nothing is decoded,
+//! * `floor THREADS PATH [--work FILE]`: *decoding alone*, of the stored chunks that the calls of a work list touch, one call after the other, by Rayon's
+//!   threads: none begins with the chunks of a call before those of the one before are decoded. With `--ahead` instead of `--work`, all of them at once. Where nothing is decoded,
 //!   what is left is the system's part: opening each file and reading it; `--files yes` counts that in also where there is something to decode.
 //! * `floor THREADS PATH --encode SOURCE`: *encoding alone*, of a source that was cut before into the innermost chunks of the array at PATH, with
 //!   the levels and parameters of its metadata. Where nothing is encoded, what is left is the system's part: beside the array, making the
@@ -15,11 +15,11 @@ mod decode;
 mod encode;
 mod library;
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use peers_harness::{Item, Result, cpu_seconds};
+use rayon::prelude::*;
 use zarr::Array;
 
 use crate::decode::Work;
@@ -35,60 +35,37 @@ struct Run {
     bytes: usize,
 }
 
-/// Has threads take the numbers up to the last of `ends`, each thread with what `make` gave it before the clock started. No number from one end on is taken before all
-/// before it are done.
-fn run<W>(
+/// Has Rayon's threads take the numbers up to the last of `ends`, each thread with what `make` gave it before the clock started. No number from one end on is taken before
+/// all before it are done.
+fn run<W: Send>(
     threads: usize,
     ends: &[usize],
-    make: impl Fn() -> Result<W> + Sync,
+    make: impl Fn() -> Result<W>,
     step: impl Fn(&mut W, usize) -> Result<usize> + Sync,
 ) -> Result<Run> {
-    let calls: Vec<(AtomicUsize, usize)> =
-        std::iter::once(&0).chain(ends).zip(ends).map(|(&start, &end)| (AtomicUsize::new(start), end)).collect();
-    let arrived = AtomicUsize::new(0);
-    let barrier = Barrier::new(threads + 1);
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| {
-                scope.spawn(|| -> Result<usize> {
-                    let made = make();
-                    barrier.wait();
-                    let mut bytes = 0;
-                    let work = || {
-                        let mut worker = made?;
-                        for (call, (next, end)) in calls.iter().enumerate() {
-                            loop {
-                                let number = next.fetch_add(1, Ordering::Relaxed);
-                                if number >= *end {
-                                    break;
-                                }
-                                bytes += step(&mut worker, number)?;
-                            }
-                            // Threads that wait spin: waking them is not what this measures.
-                            arrived.fetch_add(1, Ordering::AcqRel);
-                            while arrived.load(Ordering::Acquire) < threads * (call + 1) {
-                                std::hint::spin_loop();
-                            }
-                        }
-                        Ok(())
-                    };
-                    let result: Result<()> = work();
-                    if result.is_err() {
-                        // Nobody is to wait for this thread.
-                        arrived.store(usize::MAX / 2, Ordering::Release);
-                    }
-                    result.map(|()| bytes)
-                })
-            })
-            .collect();
-        barrier.wait();
-        let (start, cpu) = (Instant::now(), cpu_seconds());
+    let workers = (0..threads).map(|_| make().map(Mutex::new)).collect::<Result<Vec<_>>>()?;
+    let work = |number: usize| -> Result<usize> {
+        let worker = workers.get(rayon::current_thread_index().unwrap_or(0)).ok_or("a thread too many")?;
+        let mut worker = worker.lock().map_err(|_| "a worker panicked")?;
+        step(&mut worker, number)
+    };
+    let sum = |a: usize, b: usize| -> Result<usize> { Ok(a + b) };
+    let calls = || -> Result<usize> {
         let mut bytes = 0;
-        for worker in workers {
-            bytes += worker.join().map_err(|_| "a worker panicked")??;
+        for (&start, &end) in std::iter::once(&0).chain(ends).zip(ends) {
+            bytes += match threads {
+                1 => (start..end).map(work).sum::<Result<usize>>()?,
+                _ => (start..end).into_par_iter().with_max_len(1).map(work).try_reduce(|| 0, sum)?,
+            };
         }
-        Ok(Run { wall: start.elapsed().as_secs_f64(), cpu: cpu_seconds() - cpu, bytes })
-    })
+        Ok(bytes)
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    // Threads that have run before.
+    pool.broadcast(|_| ());
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    let bytes = if threads == 1 { calls()? } else { pool.install(calls)? };
+    Ok(Run { wall: start.elapsed().as_secs_f64(), cpu: cpu_seconds() - cpu, bytes })
 }
 
 fn main() -> Result<()> {
