@@ -44,12 +44,13 @@ impl InPieces {
         if behind < BLOCK.max(bound.byte_len / SHARE) {
             return None;
         }
+        let pieces = bound.chain.pieces(front).filter(|pieces| !pieces.is_slower())?;
         let gathered = gather(leaf, &bound.layout);
         let rows = short_rows(bound, leaf, &gathered);
-        if rows.is_none() && behind < front {
+        // Without rows, all that is wanted is held twice.
+        if rows.is_none() && behind < front.saturating_add(BLOCK) {
             return None;
         }
-        let pieces = bound.chain.pieces(front).filter(|pieces| !pieces.is_slower())?;
         Some(Self { wanted: Wanted { gathered, rows, front }, pieces })
     }
 

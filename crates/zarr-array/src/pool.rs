@@ -16,6 +16,9 @@ use crate::ArrayError;
 ///
 /// A process that was forked has none of its parent's threads: there, the first use starts as many again. Of Rayon's global pool this is known only where an array was the
 /// first in the parent to use it.
+///
+/// What a thread of a Rayon pool waits for in [`Array::read_each`](crate::Array::read_each) is read by other threads, as many as the pool has. A store that reads arrays does so, when it is asked by
+/// them, by these threads, too, whatever pool its arrays have: the threads of that may all be waiting.
 #[derive(Debug, Clone, Default)]
 pub struct Pool(Option<Own>);
 
@@ -50,10 +53,9 @@ impl Pool {
         let here = std::process::id();
         match &self.0 {
             Some(own) if own.process == here => Some(Arc::clone(&own.pool)),
-            Some(own) if own.waited_for => waited_for(here, own.pool.current_num_threads()).map(|own| own.pool),
-            Some(own) => of_fork(here, own.pool.current_num_threads()),
+            Some(own) => started(here, own.pool.current_num_threads(), own.waited_for).map(|own| own.pool),
             None => match GLOBAL.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
-                Err(process) if process != here => of_fork(here, rayon::current_num_threads()),
+                Err(process) if process != here => started(here, rayon::current_num_threads(), false).map(|own| own.pool),
                 _ => None,
             },
         }
@@ -91,10 +93,10 @@ impl Pool {
     }
 
     /// As many threads again, for all pools of as many: for who has to wait, on a thread of a pool, for what is done by others. A thread that waits for its own pool does other work of
-    /// the pool meanwhile, and that may wait for what this thread holds. `None` where no threads can be had, and for one of these threads.
+    /// the pool meanwhile, and that may wait for what this thread holds. `None` where no threads can be had. On one of these
+    /// threads: the pool that it is of.
     pub(crate) fn apart(&self) -> Option<Self> {
-        let threads = self.threads();
-        if is_waited_for() { None } else { waited_for(std::process::id(), threads).map(|own| Self(Some(own))) }
+        started(std::process::id(), self.threads(), true).map(|own| Self(Some(own)))
     }
 
     /// How many threads there are.
@@ -147,43 +149,32 @@ impl Drop for Unwanted {
     }
 }
 
-/// The pool of so many threads of a process that was forked, in place of its parent's.
-fn of_fork(process: u32, threads: usize) -> Option<Arc<rayon::ThreadPool>> {
-    // No parent ever has this lock, which its child could not wait for.
-    static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(own) = Own::find(&pools, process, threads) {
-        return Some(own.pool);
-    }
-    let started = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    // Where no threads can be had, all is done by this one.
-    let pool = Arc::new(started.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()?);
-    pools.push(Own { pool: Arc::clone(&pool), process, waited_for: false });
-    Some(pool)
-}
-
-/// The pool of so many threads of a process that threads of its other pools wait for.
-fn waited_for(process: u32, threads: usize) -> Option<Own> {
+/// The pool of so many threads of a process that threads of its other pools wait for, or, of a process that was forked, the one in place of its parent's.
+fn started(process: u32, threads: usize, waited_for: bool) -> Option<Own> {
     static POOLS: Mutex<Vec<Own>> = Mutex::new(Vec::new());
     let pools = || POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(own) = Own::find(&pools(), process, threads) {
+    let find = |pools: &[Own]| {
+        let fits = |own: &&Own| own.process == process && own.waited_for == waited_for && own.pool.current_num_threads() == threads;
+        pools.iter().find(fits).cloned()
+    };
+    if let Some(own) = find(&pools()) {
         return Some(own);
     }
     // Not with the lock, so that hardly any process is forked while another thread has it.
-    let started = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(|_| WAITED_FOR.set(true)).build().ok()?;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let started = if waited_for {
+        builder.start_handler(|_| WAITED_FOR.set(true)).build()
+    } else {
+        // Where no threads can be had, all is done by this one.
+        builder.build().or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build())
+    };
+    let own = Own { pool: Arc::new(started.ok()?), process, waited_for };
     let mut pools = pools();
-    if let Some(own) = Own::find(&pools, process, threads) {
-        return Some(own);
+    let found = find(&pools);
+    if found.is_none() {
+        pools.push(own.clone());
     }
-    let own = Own { pool: Arc::new(started), process, waited_for: true };
-    pools.push(own.clone());
-    Some(own)
-}
-
-impl Own {
-    fn find(pools: &[Self], process: u32, threads: usize) -> Option<Self> {
-        pools.iter().find(|own| own.process == process && own.pool.current_num_threads() == threads).cloned()
-    }
+    found.or(Some(own))
 }
 
 /// Whether this thread is one that threads of other pools wait for.

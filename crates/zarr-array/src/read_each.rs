@@ -186,7 +186,7 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
                 return;
             }
             let at_once = self.ahead.saturating_add(1).min(self.ahead_bytes / len.max(1));
-            let readers = self.apart.iter().flatten().find(|_| apart).unwrap_or(&self.array);
+            let readers = self.apart.as_ref().and_then(Option::as_ref).filter(|_| apart).unwrap_or(&self.array);
             let few = at_once < readers.alone.options().pool.threads();
             let array = Arc::clone(if few { &readers.alone } else { &readers.beside });
             let read = Read::new(array, apart, selection, self.align, len);
@@ -282,7 +282,7 @@ impl Read {
         Arc::new(Self { array, selection, align, bytes, process, is_apart, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// The same read, by threads apart, instead of this one.
+    /// The same read, instead of this one: by threads apart, or, where there are none to wait for, done.
     fn again(&self, apart: Option<&Arc<Array>>) -> Arc<Self> {
         *self.state() = State::Unwanted;
         let array = apart.map_or_else(|| Arc::new(self.array.alone()), Arc::clone);

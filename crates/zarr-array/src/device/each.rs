@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::{DeviceTarget, PendingTensor, Tensor, enqueue_each};
+use crate::pool::is_waited_for;
 use crate::{Array, ArrayError, Selection};
 
 /// Reads ahead of the one that is handed out, where nobody says: one that is fetched while the device decodes another.
@@ -112,7 +113,8 @@ impl Running {
     /// Waits for the next read; `None`: there is none. A thread of a pool that the reads may need does the pool's work meanwhile.
     fn receive(&self) -> Option<Result<PendingTensor, ArrayError>> {
         const IDLE: Duration = Duration::from_millis(1);
-        if self.is_apart || rayon::current_thread_index().is_none() {
+        let of_reads = is_waited_for() || !self.is_apart;
+        if !of_reads || rayon::current_thread_index().is_none() {
             return self.pending.recv().ok();
         }
         loop {

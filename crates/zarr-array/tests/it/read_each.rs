@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use rayon::iter::{ParallelBridge, ParallelIterator};
-use zarr_array::{Array, ArrayBuilder, ArrayData, ArrayError, Options, Pool, Selection};
+use zarr_array::{Array, ArrayBuilder, ArrayData, ArrayError, DeviceTarget, Options, Pool, Selection};
+use zarr_conformance::toy::OpaqueDevice;
 use zarr_meta::DataType;
 use zarr_store::{BlockingToAsync, FilesystemStore, MemoryStore};
 use zarr_store_api::{AnyStore, AsyncReadableStore, AsyncStore, ByteRange, Bytes, ReadableStore, Store, StoreError, StoreKey, async_trait};
@@ -469,9 +470,11 @@ fn reads_inside_of_a_read() {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
         let options = options().with_pool(Pool::new(Arc::clone(&pool)));
         let below = told(12, &options, |_| {});
+        let target = DeviceTarget::new(OpaqueDevice::new(0)).unwrap();
         let array = told(8, &options, move |_| {
             let found: Vec<Vec<u32>> = below.read_each(below.chunk_selections()).map(elements).collect();
             assert_eq!(found, expected(12));
+            assert!(below.read_each_to_device(below.chunk_selections(), &target).all(|tensor| tensor.is_ok()));
             assert_eq!(below.read_elements::<u32>(&Selection::all()).unwrap(), expected(12).concat());
         });
         in_time(move || {
