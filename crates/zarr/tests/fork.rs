@@ -84,6 +84,21 @@ fn threads() {
     assert!(all_work(), "in the parent, afterwards");
 }
 
+/// Reads that ran ahead by threads apart, for a thread of a pool, go on in a child.
+fn running_ahead() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+    let [chunks, _] = layouts();
+    let array = chunks.create(MemoryStore::new(), "/", &zarr::options().with_pool(Pool::new(Arc::clone(&pool)))).unwrap();
+    array.write(&Selection::all(), &elements()).unwrap();
+    let count = array.chunk_selections().count();
+    let mut each = array.read_each(array.chunk_selections());
+    assert!(pool.install(|| each.next()).is_some_and(|read| read.is_ok()));
+    let all = || array.read_each(array.chunk_selections()).filter(Result::is_ok).count() == count;
+    let of_pool = || rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(all);
+    assert!(in_a_fork(|| each.filter(Result::is_ok).count() == count - 1 && all() && of_pool()), "in a child");
+    assert!(all() && pool.install(all), "in the parent, afterwards");
+}
+
 /// Answers requests for files below a folder, until the process ends. Connections stay open.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -131,5 +146,6 @@ fn connections() {
 fn a_forked_process_has_threads_and_connections_of_its_own() {
     counted();
     threads();
+    running_ahead();
     connections();
 }

@@ -31,7 +31,7 @@ struct Running {
     pending: Receiver<Result<PendingTensor, ArrayError>>,
     thread: JoinHandle<()>,
     process: u32,
-    /// Whether they are done by threads that wait for no other pool.
+    /// Whether they are done by threads apart: [`Array::apart`].
     is_apart: bool,
 }
 
@@ -113,8 +113,8 @@ impl Running {
     /// Waits for the next read; `None`: there is none. A thread of a pool that the reads may need does the pool's work meanwhile.
     fn receive(&self) -> Option<Result<PendingTensor, ArrayError>> {
         const IDLE: Duration = Duration::from_millis(1);
-        let of_reads = is_waited_for() || !self.is_apart;
-        if !of_reads || rayon::current_thread_index().is_none() {
+        let needed = rayon::current_thread_index().is_some() && (is_waited_for() || !self.is_apart);
+        if !needed {
             return self.pending.recv().ok();
         }
         loop {

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use ::zstd::zstd_safe::get_error_name;
 use ::zstd::zstd_safe::zstd_sys as sys;
+use zarr_codec_api::Scratch;
 
 use super::{NO_MEMORY, Problem};
 
@@ -82,6 +83,7 @@ impl Pieces {
         matches!(self.stage, Stage::Frame) && self.has_front()
     }
 
+    /// Whether all is decoded that is wanted, and not the whole chunk.
     fn has_front(&self) -> bool {
         self.behind > 0 && self.left <= self.behind
     }
@@ -176,7 +178,8 @@ impl Pieces {
         self.room = window.min(most);
         (self.at, self.lent) = (0, 0);
         if self.memory.ring.len() < self.room {
-            self.memory.ring = fresh(self.room).ok_or("no room for what is wanted of the frame")?;
+            let ring = Scratch::new().try_take_len(self.room, "zstd");
+            self.memory.ring = ring.map_err(|_| "no room for what is wanted of the frame")?;
         }
         let context = match &mut self.memory.context {
             Some(context) => context,
@@ -207,8 +210,8 @@ impl Pieces {
         self.at = self.at.saturating_add(written);
         self.wanted = context.wanted();
         let turn = self.turn.is_some_and(|block| self.room.saturating_sub(self.at) < block);
-        let pending = ring.get(self.lent..self.at).unwrap_or_default();
-        if turn || self.wanted == 0 || pending.len() >= LEND || (self.behind > 0 && self.left <= self.behind) {
+        let pending = self.memory.ring.get(self.lent..self.at).unwrap_or_default();
+        if turn || self.wanted == 0 || pending.len() >= LEND || self.has_front() {
             each(pending);
             self.at = if turn { 0 } else { self.at };
             self.lent = self.at;
@@ -234,13 +237,6 @@ impl Drop for Pieces {
         // A thread that ends keeps nothing.
         let _ = MEMORY.try_with(|kept| kept.set(memory));
     }
-}
-
-/// Zeros that the system provides when they are touched: only the header of a frame vouches for so many bytes.
-fn fresh(len: usize) -> Option<Vec<u8>> {
-    // There is no fallible way to ask for zeros: ask for any first.
-    Vec::<u8>::new().try_reserve_exact(len).ok()?;
-    Some(vec![0; len])
 }
 
 /// The outcome of a call.
