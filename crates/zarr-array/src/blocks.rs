@@ -133,9 +133,7 @@ pub(crate) fn scatter_blocks(
             let more = (held.end - start - rows.span).checked_div(rows.step).unwrap_or(0);
             let next = rows.count.min(row + 1 + more);
             let decoded = window.bytes.get(..held.len()).unwrap_or_default();
-            if let Some(mut rows) = tile.rows(row..next) {
-                rows.copy_from(decoded, start - held.start, &steps)?;
-            }
+            tile.rows(row..next)?.copy_from(decoded, start - held.start, &steps)?;
             row = next;
         }
         Ok(())

@@ -208,10 +208,9 @@ impl<'a, 'tile> Scatter<'a, 'tile> {
 
     /// Copies the next rows, of which the first begins at byte `offset` of `decoded`.
     fn copy(&mut self, rows: usize, decoded: &[u8], offset: usize) {
-        if let Some(mut tile) = self.tile.rows(self.next..self.next + rows)
-            && self.copied.is_ok()
-        {
-            self.copied = tile.copy_from(decoded, offset, self.steps);
+        if self.copied.is_ok() {
+            let tile = self.tile.rows(self.next..self.next + rows);
+            self.copied = tile.and_then(|mut tile| tile.copy_from(decoded, offset, self.steps));
         }
         self.next += rows;
     }

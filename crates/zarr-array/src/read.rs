@@ -291,16 +291,15 @@ impl Blocking<'_> {
         let plan = self.job.plan;
         let bound = plan.bound(&part.node)?;
         let steps: Vec<Offsets<'_>> = bound.layout.strides.iter().map(|&stride| Offsets::Stride(stride)).collect();
-        let row = bound.layout.strides.first().map_or(bound.byte_len, |stride| stride.unsigned_abs()).max(1);
+        // Not the stride: that of an axis of one element may be any.
+        let row = (bound.byte_len / bound.layout.shape.first().map_or(1, |&rows| rows.max(1))).max(1);
         let piece = (PIECE / row).max(1).saturating_mul(row).min(bound.byte_len);
         let mut copied = Ok(());
         let mut copy = |at: u64, bytes: &[u8]| {
             let at = usize::try_from(at).unwrap_or(usize::MAX);
-            // Rows behind the last one are an error by the length of the chunk.
-            if let Some(mut rows) = tile.rows(at / row..at.saturating_add(bytes.len()) / row)
-                && copied.is_ok()
-            {
-                copied = rows.copy_from(bytes, 0, &steps);
+            if copied.is_ok() {
+                let rows = tile.rows(at / row..at.saturating_add(bytes.len()) / row);
+                copied = rows.and_then(|mut rows| rows.copy_from(bytes, 0, &steps));
             }
         };
         let read = with_scratch(|scratch| {
@@ -309,9 +308,9 @@ impl Blocking<'_> {
             scratch.give(piece);
             read
         });
-        copied?;
         match read? {
-            Some(len) if len == bound.byte_len as u64 => Ok(()),
+            // Rows behind the last one are an error by the length of the chunk.
+            Some(len) if len == bound.byte_len as u64 => Ok(copied?),
             Some(len) => Err(plan.error(&part.node, CodecError::size("bytes", bound.byte_len, usize::try_from(len).unwrap_or(usize::MAX)))),
             None if part.within.is_some() => Err(vanished(plan, std::slice::from_ref(part))),
             None => Ok(tile.fill(plan.chunks.fill_bytes())?),

@@ -238,20 +238,24 @@ impl TileMut<'_> {
         self.axes.iter().map(|axis| axis.len).collect()
     }
 
-    /// Some of the positions along the first axis, as a tile of their own for the time being; `None` when there are not so many.
-    pub fn rows(&mut self, rows: Range<usize>) -> Option<TileMut<'_>> {
-        let (first, rest) = self.axes.split_first()?;
+    /// Some of the positions along the first axis, as a tile of their own for the time being.
+    ///
+    /// # Errors
+    /// [`crate::BufferErrorKind::Parameter`] when there are not so many positions, or no axes.
+    pub fn rows(&mut self, rows: Range<usize>) -> Result<TileMut<'_>, BufferError> {
+        let outside = |len: usize| BufferError::parameter(format!("rows {rows:?} of a tile of {len}"));
+        let (first, rest) = self.axes.split_first().ok_or_else(|| outside(0))?;
         if rows.start > rows.end || rows.end > first.len {
-            return None;
+            return Err(outside(first.len));
         }
         let (offset, list) = match &first.list {
-            Some(list) => (0, Some(list.get(rows.clone())?.to_vec())),
+            Some(list) => (0, Some(list.get(rows.clone()).ok_or_else(|| outside(list.len()))?.to_vec())),
             // The tile lies inside the output, and so does each of its rows.
             None => (first.stride * rows.start as isize, None),
         };
         let mut axes = vec![TileAxis { len: rows.len(), stride: first.stride, list }];
         axes.extend(rest.iter().map(|axis| TileAxis { len: axis.len, stride: axis.stride, list: axis.list.clone() }));
-        Some(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.item_size, lent: None, output: PhantomData })
+        Ok(TileMut { base: self.base.wrapping_offset(offset), axes, item_size: self.item_size, lent: None, output: PhantomData })
     }
 
     /// The tile's bytes, if they lie in C order without gaps: then a decoder can write them in place.
@@ -365,7 +369,7 @@ mod tests {
         let mut tile = writer.claim(&[0, 0]).unwrap();
         tile.rows(0..1).unwrap().fill(&[1]).unwrap();
         tile.rows(1..3).unwrap().copy_from(&[2, 3, 4, 5], 0, &[Offsets::Stride(2), Offsets::Stride(1)]).unwrap();
-        assert!(tile.rows(2..4).is_none());
+        assert!(tile.rows(2..4).is_err());
         drop(writer);
         assert_eq!(output, [0, 2, 3, 0, 0, 4, 5, 0, 0, 1, 1, 0]);
 

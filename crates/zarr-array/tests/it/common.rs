@@ -62,6 +62,9 @@ pub(crate) fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
         ("rows", with([3, 9, 7], format!("{little},{zstd},{crc}"))),
         ("transpose", with([4, 5, 3], format!("{},{little},{zstd}", transpose("[2,0,1]")))),
         ("two transposes", with([4, 5, 3], format!("{},{},{big}", transpose("[2,0,1]"), transpose("[1,0,2]")))),
+        // Axes of one element, whose strides are those of another order.
+        ("transposed lines", with([1, 5, 1], format!("{},{little}", transpose("[2,1,0]")))),
+        ("transposed planes", with([4, 1, 7], format!("{},{little}", transpose("[1,0,2]")))),
         ("shard", with([6, 4, 6], shard("[2,2,3]", &format!("{little},{zstd}"), "end"))),
         ("shard raw", with([6, 4, 6], shard("[2,2,3]", little, "start"))),
         ("shard of one", with([4, 3, 7], shard("[4,3,7]", &format!("{little},{crc}"), "start"))),
@@ -91,6 +94,7 @@ pub(crate) fn layouts() -> Vec<(&'static str, ArrayBuilder)> {
         }),
         ("v2", base().chunks([4, 5, 3]).version(Version::V2)),
         ("v2 raw", base().chunks([4, 5, 3]).compressors([]).version(Version::V2)),
+        ("v2 F raw", with([1, 5, 1], format!("{},{little}", transpose("[2,1,0]"))).version(Version::V2)),
         ("v2 F", with([4, 5, 3], format!("{},{little},{zstd}", transpose("[2,1,0]"))).version(Version::V2)),
     ]
 }

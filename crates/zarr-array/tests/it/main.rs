@@ -1,6 +1,7 @@
 //! Public behaviour of the crate, in one binary: it links once.
 
 mod arrays;
+mod chunks;
 mod common;
 mod devices;
 mod model;
