@@ -17,13 +17,13 @@ use zarr_store_api::{AnyStore, ByteRange, Bytes, ReadableStore, Store, StoreErro
 
 /// A toy device of either kind.
 #[derive(Clone)]
-enum Toy {
+pub(crate) enum Toy {
     Opaque(Arc<OpaqueDevice>),
     Unified(Arc<UnifiedDevice>),
 }
 
 impl Toy {
-    fn device(&self) -> Arc<dyn Device> {
+    pub(crate) fn device(&self) -> Arc<dyn Device> {
         match self {
             Self::Opaque(device) => Arc::clone(device) as Arc<dyn Device>,
             Self::Unified(device) => Arc::clone(device) as Arc<dyn Device>,
@@ -44,14 +44,14 @@ impl Toy {
         }
     }
 
-    fn assert_clean(&self) {
+    pub(crate) fn assert_clean(&self) {
         match self {
             Self::Opaque(device) => device.assert_clean(),
             Self::Unified(device) => device.assert_clean(),
         }
     }
 
-    fn options(&self, policy: impl Fn(&dyn Device) -> Policy) -> Options {
+    pub(crate) fn options(&self, policy: impl Fn(&dyn Device) -> Policy) -> Options {
         let device = self.device();
         let mut options = options().with_policy(policy(&*device));
         options.registry = options.registry.with(self.provider());
@@ -59,14 +59,14 @@ impl Toy {
     }
 
     /// Copies to the host, with an explicit wait.
-    fn download(&self, tensor: &Tensor, target: &DeviceTarget) -> Vec<u8> {
+    pub(crate) fn download(&self, tensor: &Tensor, target: &DeviceTarget) -> Vec<u8> {
         let staging = self.device().allocate_staging(tensor.buffer.len()).unwrap();
         target.queue.copy(&tensor.buffer, &staging).unwrap();
         staging.wait().unwrap();
         staging.host_read().unwrap().to_vec()
     }
 
-    fn upload(&self, bytes: &[u8], target: &DeviceTarget) -> Buffer {
+    pub(crate) fn upload(&self, bytes: &[u8], target: &DeviceTarget) -> Buffer {
         let buffer = self.device().allocate(bytes.len(), &*target.queue).unwrap();
         target.queue.copy(&Buffer::from_vec(bytes.to_vec()), &buffer).unwrap();
         buffer
@@ -88,7 +88,7 @@ fn bytes_of(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_ne_bytes()).collect()
 }
 
-fn prefer(device: &dyn Device) -> Policy {
+pub(crate) fn prefer(device: &dyn Device) -> Policy {
     Policy::Prefer(device.id())
 }
 

@@ -1,5 +1,6 @@
 //! Public behaviour of the crate, in one binary: it links once.
 
+mod any;
 mod arrays;
 mod chunks;
 mod common;
