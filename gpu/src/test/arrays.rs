@@ -365,7 +365,7 @@ fn filled(builder: &ArrayBuilder, options: &Options, seed: u64) -> Result<Array>
 }
 
 /// Whether a selection, read to the device, is what the CPU reads.
-fn agree(array: &Array, selection: &Selection, subject: &Subject, target: &DeviceTarget) -> TestResult {
+pub(super) fn agree(array: &Array, selection: &Selection, subject: &Subject, target: &DeviceTarget) -> TestResult {
     let on_cpu = array.with_options(&reference_options())?.read(selection)?;
     let tensor = array.with_options(&options(subject))?.read_to_device(selection, target)?;
     if tensor.shape != on_cpu.shape {

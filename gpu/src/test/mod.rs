@@ -1,5 +1,6 @@
 //! `zarr-gpu test`: the tests of the crates, by name.
 
+mod any;
 mod arrays;
 mod batches;
 mod codecs;
@@ -181,6 +182,7 @@ fn with_kernels(subject: &Subject) -> Vec<Test> {
     tests.extend(values::tests(subject));
     tests.extend(batches::tests(subject));
     tests.extend(arrays::tests(subject));
+    tests.extend(any::tests(subject));
     tests
 }
 
