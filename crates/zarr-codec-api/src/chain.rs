@@ -341,7 +341,8 @@ fn bind_decode(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result
     };
     // The device takes stages `0..split`, the host the rest before it.
     for split in (1..=stages.len()).rev() {
-        let on_device = bind_run(stages, 0..split, Direction::Decode, || registry.device(device));
+        let on_device = bind_run(stages, 0..split, Direction::Decode, || registry.device(device))
+            .and_then(|segments| check_borders(stages, &segments).map(|()| segments));
         match on_device {
             Ok(on_device) => {
                 if matches!(policy, Policy::Require(_)) && split < stages.len() {
@@ -363,6 +364,18 @@ fn bind_decode(stages: &[Stage], registry: &Registry, policy: &Policy) -> Result
         ));
     }
     bind_host(stages, 0..stages.len(), registry, policy, Direction::Decode)
+}
+
+/// Between two segments on a device lies memory that is reserved before it is known what the first one makes: of an exact number of bytes.
+fn check_borders(stages: &[Stage], on_device: &[BoundSegment]) -> Result<(), CodecError> {
+    let (_, before) = on_device.split_last().ok_or_else(|| CodecError::unsupported("device", "nothing to do"))?;
+    for segment in before {
+        let between = stages.get(segment.stages.start).map(|stage| stage.decoded.byte_len()).transpose()?.flatten();
+        if between.and_then(|len| len.exact()).is_none() {
+            return Err(CodecError::unsupported(&segment.provider, "bytes of unknown size between two segments on a device"));
+        }
+    }
+    Ok(())
 }
 
 /// The stages that the device of the policy encodes, and the host's after them. `None` where it takes none, or none that changes anything.

@@ -244,6 +244,11 @@ impl Recipe {
         }
     }
 
+    /// Whether it matters what elements the bytes are.
+    pub(crate) fn has_elements(&self) -> bool {
+        !self.ops.is_empty() || self.order.is_some() || self.width > 1
+    }
+
     /// What a unit of kernels is, for elements of `item_size` bytes: its size on the packed side and in the box.
     pub(crate) fn units(&self, item_size: usize, direction: Direction) -> (u32, u32) {
         if !self.ops.is_empty() {

@@ -111,7 +111,7 @@ impl KernelSegment {
 
     /// A box with the axes of the chunk: between two segments, elements without gaps are given as bytes.
     fn with_axes<'a>(&self, region: &'a Region) -> Result<Cow<'a, Region>, CodecError> {
-        let Some(array) = self.recipe.array.as_ref().filter(|_| !self.recipe.ops.is_empty() || self.recipe.order.is_some()) else {
+        let Some(array) = self.recipe.array.as_ref().filter(|_| self.recipe.has_elements()) else {
             return Ok(Cow::Borrowed(region));
         };
         let item_size = array.data_type.fixed_size().unwrap_or(1);

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 
 use zarr_array::{Array, ArrayBuilder, ArrayError, AxisSelection, DeviceTarget, Options, ReadSet, Selection, Tensor};
-use zarr_buffer_api::Buffer;
-use zarr_codec_api::Policy;
+use zarr_buffer_api::{Buffer, Layout, Region};
+use zarr_codec_api::{ArrayRepresentation, Chain, CodecProvider, DeviceContext, DeviceSlot, Direction, Policy, Segment};
 use zarr_meta::{ChunkGrid, DataType, FillValue, GridAxis};
 use zarr_store::MemoryStore;
 use zarr_store_api::AnyStore;
@@ -28,10 +28,12 @@ pub(super) fn tests(subject: &Subject) -> Vec<Test> {
         let subject = subject.clone();
         tests.push(Test::new(format!("arrays::layout::{name}"), move || layout(&subject, chunks, &chain)));
     }
-    let all: [(&str, OnSubject); 10] = [
+    let all: [(&str, OnSubject); 12] = [
         ("data-types", every_data_type),
         ("rectilinear", rectilinear),
         ("missing-chunks", missing_chunks),
+        ("dense-chunks", dense_chunks),
+        ("bytes-between", bytes_between),
         ("two-queues", two_queues),
         ("async", asynchronous),
         ("read-each", read_each),
@@ -97,6 +99,7 @@ fn layouts() -> Vec<(&'static str, [u64; 3], String)> {
         ("gzip", chunks, format!("{LITTLE},{GZIP}")),
         ("gzip-around-zstd", chunks, format!("{LITTLE},{ZSTD},{GZIP}")),
         ("zstd-around-gzip", chunks, format!("{LITTLE},{GZIP},{ZSTD}")),
+        ("zstd-twice", chunks, format!("{LITTLE},{ZSTD},{ZSTD}")),
         ("shard", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD}"), "end")),
         ("shard-raw", [6, 4, 60], shard("[2,2,30]", LITTLE, "start")),
         ("shard-crc32c", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD},{CRC}"), "start")),
@@ -165,6 +168,44 @@ fn missing_chunks(subject: &Subject) -> TestResult {
         agree(&array, &Selection::parse("::3, ::-1, 1", 3)?, subject, &target(subject)?)?;
     }
     Ok(())
+}
+
+/// Chunks of a few bytes each, of which thousands fit into a batch that decode to more than the device has temporary memory for.
+fn dense_chunks(subject: &Subject) -> TestResult {
+    let builder = ArrayBuilder::new([2048, 4096], DataType::Int32).chunks([128, 128]).codecs(codecs(&format!("[{LITTLE},{ZSTD}]"))?);
+    let array = builder.create(AnyStore::blocking(MemoryStore::new()), "/", &reference_options())?;
+    array.write_elements(&Selection::parse("0:128, 0:128", 2)?, &vec![7i32; 128 * 128])?;
+    let one = array.read_encoded_chunk(&[0, 0])?.ok_or("a chunk")?;
+    for chunk in 0..16 * 32 {
+        array.write_encoded_chunk(&[chunk / 32, chunk % 32], one.clone())?;
+    }
+    let target = target(subject)?.with_scratch(8 << 20).with_staging(600 << 10);
+    // Whole chunks, which are decoded to their places, and parts of them, which are decoded beside.
+    for wanted in [Selection::all(), Selection::parse("1:, 5:", 2)?] {
+        agree(&array, &wanted, subject, &target)?;
+    }
+    Ok(())
+}
+
+/// Where codecs of others follow, numbers are decoded to memory of bytes.
+fn bytes_between(subject: &Subject) -> TestResult {
+    let fill_value = FillValue::from_bytes(vec![0; 4], &DataType::Int32)?;
+    let representation = ArrayRepresentation { data_type: DataType::Int32, shape: vec![300], fill_value };
+    let chain = Chain::bind(&codecs(&format!("[{BIG}]"))?, representation, &reference(), &Policy::default())?;
+    let bound =
+        CodecProvider::bind(&subject.provider, chain.stages(), Direction::Decode)?.ok_or("numbers of the other order are decoded")?;
+    let Segment::Device(segment) = bound.segment else { return Err("a segment on the device".into()) };
+    let target = target(subject)?;
+    let (encoded, out) = (target.device.allocate(1200, &*target.queue)?, target.device.allocate(1200, &*target.queue)?);
+    target.queue.copy(&Buffer::from_vec((0..300i32).flat_map(i32::to_be_bytes).collect()), &encoded)?;
+    let slot = DeviceSlot { encoded, decoded: Region::new(out.clone(), Layout::contiguous(&[1200], 1)?)? };
+    let context = DeviceContext { device: &*target.device, queue: &*target.queue, scratch_budget: target.scratch };
+    segment.decode(&[slot], &context)?.wait()?.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
+    let staging = target.device.allocate_staging(1200)?;
+    target.queue.copy(&out, &staging)?;
+    staging.wait()?;
+    let expected: Vec<u8> = (0..300i32).flat_map(i32::to_ne_bytes).collect();
+    same(&staging.host_read()?, &expected, "numbers between two segments")
 }
 
 fn two_queues(subject: &Subject) -> TestResult {
@@ -241,7 +282,7 @@ fn policies(subject: &Subject) -> TestResult {
     let required = options(subject).with_policy(Policy::Require(id));
     let zstd = filled(&ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]), &reference_options(), 1)?;
     let on_device = zstd.with_options(&required)?;
-    if !on_device.explain().contains(&format!("on {id} by {}", zarr_codec_api::CodecProvider::name(&subject.provider))) {
+    if !on_device.explain().contains(&format!("on {id} by {}", CodecProvider::name(&subject.provider))) {
         return Err(format!("explain says nothing of {id}: {}", on_device.explain()).into());
     }
     let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]).codecs(codecs(&format!("[{LITTLE},{GZIP}]"))?);

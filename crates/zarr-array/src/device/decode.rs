@@ -17,6 +17,11 @@ use crate::plan::ChunkNode;
 /// to start earlier with fewer bytes makes a read slower (as measured with zstd on an H200: 10 ms for 540 MB, and 9.6 for 137).
 const MOST: u64 = 512 << 20;
 
+/// Decoded bytes of chunks that are gathered, at most.
+fn most(target: &DeviceTarget) -> u64 {
+    MOST.min(target.scratch / 4)
+}
+
 /// Chunks of one chain, to be decoded in one call.
 #[derive(Debug)]
 struct Group {
@@ -38,8 +43,26 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes chunks whose encoded bytes are in `device`, of which the first is byte `base` of their batch.
+    /// Takes chunks whose encoded bytes are in `device`, of which the first is byte `base` of their batch. Those that are enough are decoded: chunks of a few
+    /// bytes each may be thousands of times as large decoded.
     pub(super) fn take(&mut self, reader: &Reader, chunks: Vec<Chunk>, device: &Buffer, base: usize) -> Result<(), ArrayError> {
+        let most = most(&reader.target);
+        let mut next = Vec::new();
+        let mut len = self.len;
+        for chunk in chunks {
+            let more = chunk.bound.byte_len as u64;
+            if len > 0 && len.saturating_add(more) > most {
+                self.take_some(reader, std::mem::take(&mut next), device, base)?;
+                self.decode(reader)?;
+                len = 0;
+            }
+            len += more;
+            next.push(chunk);
+        }
+        self.take_some(reader, next, device, base)
+    }
+
+    fn take_some(&mut self, reader: &Reader, chunks: Vec<Chunk>, device: &Buffer, base: usize) -> Result<(), ArrayError> {
         // Chunks that are not decoded to their place get memory of their own, together.
         let apart: usize = chunks.iter().filter_map(own_room).sum();
         let own = if apart == 0 { None } else { Some(reader.target.device.allocate(apart, &*reader.target.queue)?) };
@@ -57,7 +80,9 @@ impl Gathered {
                     self.scatters.extend(boxes.into_iter().map(|(from, to)| Scatter { source: own.clone(), from, to }));
                     Region::new(own, stored_layout(&bound)?)?
                 }
-                _ => continue,
+                // Nothing decodes to no bytes.
+                (Work::Decode(None), ..) if bound.byte_len == 0 => continue,
+                (work, ..) => return Err(ArrayError::parameter(format!("a chunk that is not to be decoded, but {work:?}"))),
             };
             self.len += bound.byte_len as u64;
             let slot = DeviceSlot { encoded, decoded };
@@ -74,7 +99,7 @@ impl Gathered {
 
     /// Whether there is enough to decode.
     pub(super) fn is_due(&self, target: &DeviceTarget) -> bool {
-        self.len >= MOST.min(target.scratch / 4)
+        self.len >= most(target)
     }
 
     /// Whether anything was decoded yet.
@@ -87,17 +112,36 @@ impl Gathered {
         let target = &reader.target;
         if !self.groups.is_empty() {
             let _stage = reader.observe(Stage::Decode, self.len, Some(&target.queue));
-            for Group { bound, nodes, slots } in std::mem::take(&mut self.groups) {
-                let nodes: Arc<[ChunkNode]> = nodes.into();
-                let wrong =
-                    |error| nodes.first().map_or_else(|| ArrayError::parameter("an empty batch"), |node| reader.plan.error(node, error));
-                let tickets = enqueue_chain(&bound.chain, slots, target).map_err(wrong)?;
-                self.verdicts.extend(tickets.into_iter().map(|ticket| Verdicts { ticket, nodes: Arc::clone(&nodes) }));
+            for Group { bound, mut nodes, mut slots } in std::mem::take(&mut self.groups) {
+                let at_once = at_once(&bound.chain, slots.len(), target);
+                while !slots.is_empty() {
+                    let rest = at_once.min(slots.len());
+                    let (other_nodes, other_slots) = (nodes.split_off(rest), slots.split_off(rest));
+                    let nodes: Arc<[ChunkNode]> = std::mem::replace(&mut nodes, other_nodes).into();
+                    let wrong = |error| {
+                        nodes.first().map_or_else(|| ArrayError::parameter("an empty batch"), |node| reader.plan.error(node, error))
+                    };
+                    let tickets = enqueue_chain(&bound.chain, std::mem::replace(&mut slots, other_slots), target).map_err(wrong)?;
+                    self.verdicts.extend(tickets.into_iter().map(|ticket| Verdicts { ticket, nodes: Arc::clone(&nodes) }));
+                }
             }
         }
         self.len = 0;
         scatter(reader, std::mem::take(&mut self.scatters))
     }
+}
+
+/// How many of so many chunks the device has temporary memory for; of one, its codec says that it has not.
+fn at_once(chain: &Chain, chunks: usize, target: &DeviceTarget) -> usize {
+    let needs = |chunks: usize| {
+        let of_segment = |segment: &Segment| match segment {
+            Segment::Device(segment) => segment.scratch_len(chunks),
+            Segment::Host(_) => 0,
+        };
+        chain.segments().iter().map(|bound| of_segment(&bound.segment)).max().unwrap_or(0)
+    };
+    let halves = std::iter::successors(Some(chunks), |&chunks| (chunks > 1).then_some(chunks.div_ceil(2)));
+    halves.into_iter().find(|&chunks| needs(chunks) <= target.scratch).unwrap_or(1)
 }
 
 /// Enqueues copies to the output.
@@ -135,6 +179,9 @@ fn enqueue_chain(chain: &Chain, slots: Vec<DeviceSlot>, target: &DeviceTarget) -
         && let Segment::Device(segment) = &bound.segment
     {
         return Ok(vec![segment.decode(&slots, &context)?]);
+    }
+    if segments.is_empty() {
+        return Err(CodecError::unsupported(context.device.name(), "no codec of the chain is bound to the device"));
     }
     let mut tickets = Vec::with_capacity(segments.len());
     let mut inputs: Vec<Buffer> = slots.iter().map(|slot| slot.encoded.clone()).collect();
