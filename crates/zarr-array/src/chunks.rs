@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use zarr_buffer_api::Layout;
 use zarr_codec_api::{ArrayRepresentation, ByteLen, Chain, CodecError, Policy, Registry, Representation};
-use zarr_meta::{ChunkGrid, DataType, Extension, FillValue, Json};
+use zarr_meta::{ChunkGrid, DataType, Extension, FillValue, GridAxis, Json};
 
 use crate::geometry::Cuts;
 use crate::shard_index::{IndexCodec, ShardingConfiguration};
@@ -109,7 +109,9 @@ impl Chunks {
                     Some(outer) => outer.get(axis).is_some_and(|&outer| divides(outer)),
                     None => match &self.cuts.grid {
                         ChunkGrid::Rectilinear { axes } => {
-                            axes.get(axis).is_some_and(|axis| axis.as_runs().all(|(outer, _)| divides(outer)))
+                            let all =
+                                |axis: &GridAxis| axis.as_step().is_none_or(divides) && axis.as_runs().all(|(outer, _)| divides(outer));
+                            axes.get(axis).is_some_and(all)
                         }
                         grid => divides(grid.chunk_len(axis, 0)),
                     },

@@ -55,6 +55,9 @@ impl Elements {
         match self {
             Self::Steps { step, len: count, .. } => (step.unsigned_abs() == 1 || *count == 1) && *count == len,
             Self::List(list) => {
+                if (list.len() as u64) < len {
+                    return false;
+                }
                 let mut seen = vec![false; usize::try_from(len).unwrap_or(0)];
                 for &element in list.iter() {
                     if let Some(seen) = usize::try_from(element).ok().and_then(|element| seen.get_mut(element)) {

@@ -481,6 +481,11 @@ impl Plan {
             .chain
             .decode(encoded, Target::Variable { elements: &mut elements, limit }, scratch)
             .map_err(|error| self.error(node, of_page(error, encoded)))?;
+        let expected = bound.layout.len();
+        if elements.len() != expected {
+            let message = format!("{} elements in a chunk of {expected}", elements.len());
+            return Err(self.error(node, CodecError::format("chunk", message)));
+        }
         Ok(elements)
     }
 
@@ -658,6 +663,11 @@ fn scatter(bound: &BoundChunk, decoded: &[u8], skipped: usize, leaf: &Leaf<'_>, 
 }
 
 /// The bytes of one chunk among those of a fetch.
+/// What a store answers for a shard's index; `None`: there is no such shard. An answer without a piece is one without bytes.
+pub(crate) fn index_of(ranges: Option<&[Bytes]>) -> Option<&[u8]> {
+    ranges.map(|ranges| ranges.first().map_or(&[][..], |bytes| bytes))
+}
+
 pub(crate) fn bytes_of<'a>(part: &ChunkPart, ranges: &'a [Bytes]) -> Option<&'a [u8]> {
     let bytes = ranges.get(part.range)?;
     match &part.within {

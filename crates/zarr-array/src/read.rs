@@ -14,7 +14,7 @@ use zarr_store_api::{AnyStore, ByteRange, Store, StoreError, StoreErrorKind, Sto
 use crate::ArrayError;
 use crate::gate::{Enter, Gate, Pass};
 use crate::pieces::InPieces;
-use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order};
+use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, covers_in_order, index_of};
 use crate::pool::{Pool, with_scratch};
 use crate::storage::Storage;
 
@@ -544,10 +544,7 @@ impl Remote {
     fn take(&self, then: Then, bytes: Option<Vec<Bytes>>) -> Result<Steps, ArrayError> {
         let (plan, sink) = (&self.plan, &self.sink);
         match then {
-            Then::Index(node) => {
-                let encoded = bytes.as_ref().and_then(|bytes| bytes.first());
-                with_scratch(|scratch| plan.supply_index(&node, encoded.map(|bytes| &**bytes), scratch))
-            }
+            Then::Index(node) => with_scratch(|scratch| plan.supply_index(&node, index_of(bytes.as_deref()), scratch)),
             Then::Chunks(parts) => {
                 let decode = |part: &ChunkPart| match &bytes {
                     Some(bytes) => {

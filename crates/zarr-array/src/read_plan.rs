@@ -9,7 +9,7 @@ use zarr_buffer_api::{OwnedTiles, TileWriter};
 use zarr_codec_api::Scratch;
 use zarr_store_api::{ByteRange, StoreKey};
 
-use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of};
+use crate::plan::{ChunkNode, ChunkPart, Fetch, Plan, Steps, Then, bytes_of, index_of};
 use crate::read::{Sink, short, vanished};
 use crate::{Array, ArrayError, Selection};
 
@@ -158,8 +158,7 @@ impl ReadPlan {
         let mut jobs = Vec::new();
         match fetch.then {
             Then::Index(node) => {
-                let encoded = bytes.as_ref().and_then(|bytes| bytes.first()).map(|bytes| &**bytes);
-                let steps = self.plan.supply_index(&node, encoded, &mut self.scratch)?;
+                let steps = self.plan.supply_index(&node, index_of(bytes.as_deref()), &mut self.scratch)?;
                 self.take(steps);
             }
             Then::Chunks(parts) => {

@@ -292,7 +292,7 @@ impl From<Vec<bool>> for AxisSelection {
 
 impl AxisSelection {
     fn slice(start: Option<u64>, stop: Option<u64>) -> Self {
-        // Positions past the end are clipped, and no axis is longer than this.
+        // Positions past the end are clipped, and no axis of an array is longer than this.
         let clip = |position: u64| i64::try_from(position).unwrap_or(i64::MAX);
         Self::Slice { start: start.map(clip), stop: stop.map(clip), step: 1 }
     }

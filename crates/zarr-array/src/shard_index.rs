@@ -191,7 +191,7 @@ impl ShardIndex {
         let Some((offset, nbytes)) =
             entry.and_then(|entry| entry.split_first_chunk::<8>()).and_then(|(offset, rest)| Some((offset, rest.first_chunk::<8>()?)))
         else {
-            return Err(CodecError::format(CODEC, format!("the index has no entry {number}")));
+            return Err(no_entry(number));
         };
         let (offset, nbytes) = (u64::from_ne_bytes(*offset), u64::from_ne_bytes(*nbytes));
         if offset == EMPTY && nbytes == EMPTY {
@@ -210,12 +210,12 @@ impl ShardIndex {
         }
     }
 
-    pub(crate) fn set(&mut self, number: usize, range: Range<u64>) {
-        if let Some(entry) = number.checked_mul(16).and_then(|at| self.entries.get_mut(at..at.checked_add(16)?)) {
-            let (offset, nbytes) = entry.split_at_mut(8);
-            offset.copy_from_slice(&range.start.to_ne_bytes());
-            nbytes.copy_from_slice(&(range.end - range.start).to_ne_bytes());
-        }
+    pub(crate) fn set(&mut self, number: usize, range: Range<u64>) -> Result<(), CodecError> {
+        let entry = number.checked_mul(16).and_then(|at| self.entries.get_mut(at..at.checked_add(16)?));
+        let (offset, nbytes) = entry.ok_or_else(|| no_entry(number))?.split_at_mut(8);
+        offset.copy_from_slice(&range.start.to_ne_bytes());
+        nbytes.copy_from_slice(&(range.end - range.start).to_ne_bytes());
+        Ok(())
     }
 }
 
@@ -300,6 +300,11 @@ impl IndexCache {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The error about an inner chunk that the index has no place for.
+pub(crate) fn no_entry(number: usize) -> CodecError {
+    CodecError::format(CODEC, format!("the index has no entry {number}"))
 }
 
 /// The number of an inner chunk in the index: C order over the axes as stored.

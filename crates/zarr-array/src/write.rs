@@ -19,7 +19,7 @@ use crate::geometry::{Cells, Leaf, chunk_inside};
 use crate::plan::{ChunkNode, Plan, Step, covers_in_order, for_each_pair, gather, place, tile_lens};
 use crate::pool::{Pool, with_scratch};
 use crate::read::requests_of;
-use crate::shard_index::{IndexLocation, entry_number};
+use crate::shard_index::{IndexLocation, entry_number, no_entry};
 use crate::storage::{Storage, block_on};
 
 /// What to write: elements over the axes of the selection, as the plan's layout has them.
@@ -248,8 +248,9 @@ impl Encoder<'_> {
                         CopyAxis { len: rows.len(), destination: Offsets::Stride(stride), source: Offsets::Stride(*step) }
                     }
                     (true, Step::List(list)) => {
+                        // Rows that a list does not have are an error of the copy.
                         let of_rows = list.get(rows.clone()).unwrap_or_default();
-                        CopyAxis { len: of_rows.len(), destination: Offsets::Stride(stride), source: Offsets::List(of_rows) }
+                        CopyAxis { len: rows.len(), destination: Offsets::Stride(stride), source: Offsets::List(of_rows) }
                     }
                 })
                 .collect();
@@ -319,9 +320,7 @@ impl Encoder<'_> {
             .map(|(number, node, before)| Ok((number, self.node(level + 1, &node, before)?)))
             .collect::<Result<_, ArrayError>>()?;
         for (number, parts) in encoded {
-            if let Some(slot) = inner.get_mut(number) {
-                *slot = parts;
-            }
+            *inner.get_mut(number).ok_or_else(|| fail(no_entry(number)))? = parts;
         }
         if inner.iter().all(Option::is_none) {
             return Ok(None);
@@ -333,7 +332,7 @@ impl Encoder<'_> {
         for (number, pieces) in inner.into_iter().enumerate() {
             let Some(pieces) = pieces else { continue };
             let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-            index.set(number, Range { start: at, end: at + len });
+            index.set(number, Range { start: at, end: at + len }).map_err(fail)?;
             at += len;
             parts.extend(pieces);
         }

@@ -20,14 +20,16 @@ impl Layout {
     /// C order without gaps, from offset 0.
     ///
     /// # Errors
-    /// [`crate::BufferErrorKind::Parameter`] when the size in bytes overflows.
+    /// [`crate::BufferErrorKind::Parameter`] when the size in bytes overflows. An empty box has none, however long its other axes are: strides that overflow are then
+    /// the largest there is.
     pub fn contiguous(shape: &[usize], item_size: usize) -> Result<Self, BufferError> {
+        let is_empty = shape.contains(&0);
         let mut strides = vec![0isize; shape.len()];
         let mut next = isize::try_from(item_size).map_err(|_| too_large(shape, item_size))?;
         for (stride, &len) in strides.iter_mut().zip(shape).rev() {
             *stride = next;
-            let len = isize::try_from(len.max(1)).map_err(|_| too_large(shape, item_size))?;
-            next = next.checked_mul(len).ok_or_else(|| too_large(shape, item_size))?;
+            let more = isize::try_from(len.max(1)).ok().and_then(|len| next.checked_mul(len));
+            next = more.or(is_empty.then_some(isize::MAX)).ok_or_else(|| too_large(shape, item_size))?;
         }
         Ok(Self { offset: 0, shape: shape.to_vec(), strides, item_size })
     }

@@ -117,7 +117,7 @@ impl Batch<'_> {
         let mut chunks = HashMap::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let leaves = self.plan.leaves(node);
-            let Some(leaf) = leaves.first() else { continue };
+            let leaf = leaves.first().ok_or_else(|| ArrayError::parameter("a chunk without elements"))?;
             let range = index * len..(index + 1) * len;
             slots.push(DeviceSlot { encoded: encoded.slice(range.clone())?, decoded: self.elements(leaf)? });
             chunks.insert(leaf.tile.clone(), range);
@@ -131,14 +131,18 @@ impl Batch<'_> {
         drop(slots);
         let on_host = if encoded.is_host_visible() { encoded } else { super::download(&encoded, self.target)? };
         on_host.wait()?;
-        self.check(ticket, nodes)?;
+        self.check(ticket, nodes, count)?;
         let empty = if keep { HashSet::new() } else { self.empty_chunks(&on_host, nodes, len)? };
         Ok(Prepared { bytes: on_host, chunks, empty })
     }
 
-    fn check(&self, ticket: Ticket, nodes: &[ChunkNode]) -> Result<(), ArrayError> {
-        // The last one may be that of fill values, which no one stores.
-        for (status, node) in ticket.wait()?.into_iter().zip(nodes) {
+    fn check(&self, ticket: Ticket, nodes: &[ChunkNode], count: usize) -> Result<(), ArrayError> {
+        let statuses = ticket.wait()?;
+        if statuses.len() != count {
+            return Err(ArrayError::parameter(format!("{} statuses of {count} chunks", statuses.len())));
+        }
+        // The last one may be that of fill values: a bad one looks like no chunk, or the chunks that look like it are looked at.
+        for (status, node) in statuses.into_iter().zip(nodes) {
             status.map_err(|error| self.plan.error(node, error))?;
         }
         Ok(())

@@ -19,7 +19,7 @@ use super::scatter::boxes;
 use crate::chunks::BoundChunk;
 use crate::gate::Gate;
 use crate::geometry::Leaf;
-use crate::plan::{ChunkNode, ChunkPart, Gather, Plan, Step, Steps, Then, covers_all, gather, place, tile_lens};
+use crate::plan::{ChunkNode, ChunkPart, Gather, Plan, Step, Steps, Then, bytes_of, covers_all, gather, index_of, place, tile_lens};
 use crate::pool::with_scratch;
 use crate::read::{fetch_gated, short, vanished};
 use crate::storage::block_on;
@@ -141,9 +141,8 @@ pub(super) async fn expand(
                 (None, Some(gate)) => fetch_gated(plan, &array.storage, gate, &mut fetch).await?.0,
                 (None, None) => return Err(ArrayError::parameter("an async store is asked behind a gate")),
             };
-            let index = index.as_ref().and_then(|bytes| bytes.first());
             if let Then::Index(node) = &fetch.then {
-                next.push_back(with_scratch(|scratch| plan.supply_index(node, index.map(|bytes| &**bytes), scratch))?);
+                next.push_back(with_scratch(|scratch| plan.supply_index(node, index_of(index.as_deref()), scratch))?);
             }
         }
     }
@@ -206,7 +205,7 @@ impl Reader {
     /// On this thread, one behind the other, as many as there is room for.
     fn fetch_row(&self, mut batch: Batch, staging: &Buffer) -> Result<Filled, ArrayError> {
         let mut memory = staging.host_write()?;
-        let share = Share { loads: &batch.loads, sources: sources(&batch.loads, &mut None), start: 0, memory: &mut memory };
+        let share = Share { loads: &batch.loads, sources: sources(&batch.loads, &mut None)?, start: 0, memory: &mut memory };
         let (done, filled) = self.fetch_share(share)?;
         Ok(Filled { rest: batch.loads.split_off(done), ..filled })
     }
@@ -220,11 +219,15 @@ impl Reader {
         for loads in batch.loads.chunks(self.loads_of_a_share()) {
             let room = loads.iter().map(|load| load.room).sum();
             let (memory, after) = rest.split_at_mut_checked(room).ok_or_else(|| ArrayError::parameter("staging memory is too small"))?;
-            shares.push(Share { loads, sources: sources(loads, &mut fetched), start, memory });
+            shares.push(Share { loads, sources: sources(loads, &mut fetched)?, start, memory });
             start += room;
             rest = after;
         }
-        let fetch = |share| self.fetch_share(share).map(|(_, filled)| filled);
+        let fetch = |share: Share<'_>| {
+            let wanted = share.loads.len();
+            let (done, filled) = self.fetch_share(share)?;
+            if done == wanted { Ok(filled) } else { Err(ArrayError::parameter("staging memory is too small")) }
+        };
         let filled: Vec<Filled> = self.array.options().pool.run(|| shares.into_par_iter().map(fetch).collect::<Result<_, _>>())?;
         Ok(Filled { chunks: filled.into_iter().flat_map(|filled| filled.chunks).collect(), ..Filled::default() })
     }
@@ -423,6 +426,13 @@ impl Reader {
             .map(|part| {
                 let at = load.places.get(part.range).copied().unwrap_or(0);
                 let bytes = match (lens.get(part.range).copied().flatten(), &part.within) {
+                    // A range of a value that ends inside of it.
+                    (Some(len), None)
+                        if part.partial && load.fetch.ranges.get(part.range).and_then(ByteRange::len_hint) != Some(len as u64) =>
+                    {
+                        let message = "the stored chunk ends before an element that is wanted";
+                        return Err(self.plan.error(&part.node, zarr_codec_api::CodecError::format("bytes", message)));
+                    }
                     (Some(len), None) => Some(0..len),
                     (Some(len), Some(within)) if within.end <= len => Some(within.clone()),
                     (Some(_), Some(_)) => return Err(short(&self.plan, &part.node)),
@@ -453,7 +463,8 @@ impl Reader {
             (Source::Value(value), _) => value.get_into(range, into),
             (Source::Store, AnyStore::Blocking(store)) => store.get_into(&load.fetch.key, range, into),
             (Source::Fetched(Some(ranges)), _) => {
-                let bytes = ranges.get(index).map_or(&[][..], |bytes| bytes);
+                let bytes =
+                    ranges.get(index).ok_or_else(|| StoreError::new(StoreErrorKind::Io, "an answer without a range that was asked for"))?;
                 let to = into.get_mut(..bytes.len()).ok_or_else(|| StoreError::new(StoreErrorKind::Parameter, "more bytes than room"))?;
                 to.copy_from_slice(bytes);
                 Ok(Some(bytes.len()))
@@ -481,7 +492,7 @@ impl Reader {
                 loaded.push(Loaded { node, bytes: None, skipped: 0 });
                 continue;
             };
-            let encoded = crate::plan::bytes_of(part, ranges).ok_or_else(|| short(&self.plan, &node))?;
+            let encoded = bytes_of(part, ranges).ok_or_else(|| short(&self.plan, &node))?;
             let bound = self.plan.bound(&node)?;
             let len = if load.route == Route::Elements {
                 let len = self.plan.leaves(&node).iter().map(|leaf| element_bytes(leaf, &bound)).sum();
@@ -505,7 +516,11 @@ impl Reader {
 
     /// Decodes what is wanted of a chunk, packed in C order.
     fn decode_elements(&self, part: &ChunkPart, encoded: &[u8], into: &mut [u8]) -> Result<(), ArrayError> {
+        let bound = self.plan.bound(&part.node)?;
+        let mut rest = into;
         for leaf in self.plan.leaves(&part.node) {
+            let (into, behind) = rest.split_at_mut_checked(element_bytes(&leaf, &bound)).ok_or_else(|| short(&self.plan, &part.node))?;
+            rest = behind;
             let layout = Layout::contiguous(&tile_lens(&leaf), self.layout.item_size)?;
             let tiles = layout.shape.iter().map(|&len| AxisTiles::Ranges(std::iter::once(0..len).collect())).collect();
             let rank = layout.shape.len();
@@ -518,10 +533,10 @@ impl Reader {
 }
 
 /// The next sources, one for each load.
-fn sources<'a>(loads: &[Load], fetched: &mut Option<std::vec::IntoIter<Fetched>>) -> Vec<Source<'a>> {
+fn sources<'a>(loads: &[Load], fetched: &mut Option<std::vec::IntoIter<Fetched>>) -> Result<Vec<Source<'a>>, ArrayError> {
     let next = |_| match fetched {
-        None => Source::Store,
-        Some(fetched) => Source::Fetched(fetched.next().flatten()),
+        None => Ok(Source::Store),
+        Some(fetched) => fetched.next().map(Source::Fetched).ok_or_else(|| ArrayError::parameter("a load without an answer")),
     };
     loads.iter().map(next).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{Random, codecs, memory, options, positions, selection};
 use zarr_array::{Array, ArrayBuilder, ArrayError, Selection};
-use zarr_meta::DataType;
+use zarr_meta::{ChunkGrid, DataType, GridAxis};
 use zarr_store::{FilesystemStore, MemoryStore, Metrics};
 use zarr_store_api::AnyStore;
 
@@ -396,4 +396,69 @@ fn chunks_that_are_spread_over_a_large_result() {
             assert!(if written { found == plane } else { found.iter().all(|&element| element == 0) }, "plane {index} of {len}");
         }
     }
+}
+
+/// Along an axis of a rectilinear grid that is given by one length as much as by many.
+#[test]
+fn inner_chunks_divide_the_chunks_of_any_grid() {
+    let little = r#"{"name":"bytes","configuration":{"endian":"little"}}"#;
+    let create = |axis: GridAxis, inner: u64| {
+        let shard = format!(
+            r#"[{{"name":"sharding_indexed","configuration":{{"chunk_shape":[{inner}],"codecs":[{little}],"index_codecs":[{little}]}}}}]"#
+        );
+        let builder =
+            ArrayBuilder::new([20], DataType::Int32).chunk_grid(ChunkGrid::Rectilinear { axes: vec![axis] }).codecs(codecs(&shard));
+        builder.create(memory(), "/", &options())
+    };
+    for inner in [4, 3, 64] {
+        let error = create(GridAxis::step(10).unwrap(), inner).unwrap_err();
+        assert!(error.to_string().contains("do not divide"), "{error}");
+        assert!(create(GridAxis::runs([(10, 2)]).unwrap(), inner).is_err());
+    }
+    let array = create(GridAxis::step(10).unwrap(), 5).unwrap();
+    let values: Vec<i32> = (0..20).collect();
+    array.write_elements(&Selection::all(), &values).unwrap();
+    assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+}
+
+#[test]
+fn an_answer_without_pieces_is_no_absent_shard() {
+    let array = ArrayBuilder::new([8], DataType::UInt8).chunks([4]).shards([8]).create(memory(), "/", &options()).unwrap();
+    array.write_elements(&Selection::all(), &[1u8; 8]).unwrap();
+    let mut plan = array.plan(&Selection::all()).unwrap();
+    let request = plan.next_requests(1).unwrap().remove(0);
+    assert!(plan.supply(request.id, Some(Vec::new())).is_err());
+}
+
+#[test]
+fn an_empty_selection_of_a_huge_array_is_empty() {
+    let builder = |first: u64| ArrayBuilder::new([first, 1 << 40, 1 << 40], DataType::Float64).chunks([1, 16, 16]);
+    let array = builder(10).create(memory(), "/", &options()).unwrap();
+    assert_eq!(array.read(&Selection::ranges(std::iter::once(0..0))).unwrap().shape, [0, 1 << 40, 1 << 40]);
+    let array = builder(0).create(memory(), "/", &options()).unwrap();
+    assert_eq!(array.read(&Selection::all()).unwrap().byte_len(), 0);
+    array.write(&Selection::all(), &[]).unwrap();
+}
+
+/// What metadata alone claim takes no memory.
+#[test]
+fn a_list_of_one_element_in_a_huge_chunk_is_an_error() {
+    let builder = ArrayBuilder::new([1 << 46], DataType::UInt8).chunks([1 << 46]).compressors([]);
+    let array = builder.create(memory(), "/", &options()).unwrap();
+    assert!(array.write(&Selection::axes([vec![0i64].into()]), &[1]).is_err());
+}
+
+/// Positions are signed, so that they can count from the end.
+#[test]
+fn axes_of_more_elements_than_positions_are_refused() {
+    let builder = |len: u64| ArrayBuilder::new([len], DataType::UInt8).chunks([16]);
+    let error = builder(1 << 63).create(memory(), "/", &options()).unwrap_err();
+    assert!(error.to_string().contains("9223372036854775808"), "{error}");
+    let mut array = builder((1 << 63) - 1).create(memory(), "/", &options()).unwrap();
+    let last = Selection::ranges(std::iter::once((1 << 63) - 3..(1 << 63) - 1));
+    array.write(&last, &[1, 2]).unwrap();
+    assert_eq!(array.read(&last).unwrap().as_bytes().unwrap(), [1, 2]);
+    assert!(array.resize(&[1 << 63]).is_err());
+    assert!(array.append(0, &[3]).is_err());
+    assert_eq!(array.shape(), [(1 << 63) - 1]);
 }

@@ -831,3 +831,36 @@ fn reads_to_a_device_run_ahead() {
         assert!(reads.next().is_none(), "{name}");
     }
 }
+
+/// A raw chunk that is shorter than it should be, of which a part is read that reaches behind its end.
+#[test]
+fn a_part_that_a_stored_chunk_does_not_have_is_an_error() {
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    for (name, toy) in toys() {
+        let store = MemoryStore::new();
+        let direct = match &toy {
+            Toy::Opaque(device) => Some(DirectStore::new(device.id())),
+            Toy::Unified(_) => None,
+        };
+        let mut stores = vec![AnyStore::blocking(store.clone()), AnyStore::Async(Arc::new(BlockingToAsync::new(MemoryStore::new())))];
+        stores.extend(direct.iter().map(any));
+        for store in stores {
+            let builder = ArrayBuilder::new([200], DataType::UInt8).chunks([100]).compressors([]);
+            let array = builder.create(store, "/", &toy.options(prefer)).unwrap();
+            array.write_elements(&Selection::all(), &(0..200).collect::<Vec<u8>>()).unwrap();
+            let chunk = array.read_encoded_chunk(&[0]).unwrap().unwrap();
+            array.write_encoded_chunk(&[0], chunk.slice(..30)).unwrap();
+            let target = DeviceTarget::new(toy.device()).unwrap();
+            let tensor = array.read_to_device(&Selection::ranges(std::iter::once(10..30)), &target).unwrap();
+            assert_eq!(toy.download(&tensor, &target), (10..30).collect::<Vec<u8>>(), "{name}");
+            for wanted in [10..31, 40..50, 10..150] {
+                let wanted = Selection::ranges([wanted]);
+                assert!(array.read(&wanted).is_err());
+                let read = array.read_to_device(&wanted, &target);
+                assert!(read.is_err(), "{name}, {}: {wanted:?} was read", array.store().name());
+            }
+        }
+        toy.assert_clean();
+    }
+}
