@@ -22,9 +22,6 @@ use crate::filter::{self, Filter};
 use crate::number::{Number, Numpy};
 
 const NAME: &str = "numcodecs.categorize";
-/// Bytes of a code point in `fixed_length_utf32`.
-const CODE_POINT: usize = 4;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -59,7 +56,7 @@ fn make(codec: &Extension, decoded: &Representation) -> Result<SimpleCodec, Code
             let big_endian = config.astype.starts_with('>') && astype.size() > 1;
             Ok(SimpleCodec::array_to_bytes(Objects { places: codes.places(), codes, big_endian }))
         }
-        DataType::FixedLengthUtf32 { .. } if kind.starts_with('U') => {
+        DataType::FixedLengthUtf32 { length_bytes: 1.. } if kind.starts_with('U') => {
             let size = data_type.fixed_size().unwrap_or(0);
             let fit = |label: &String| {
                 let mut element: Vec<u8> = label.trim_end_matches('\0').chars().flat_map(|c| u32::from(c).to_ne_bytes()).collect();
@@ -185,7 +182,7 @@ impl ArrayToBytes for Objects {
 struct Fixed {
     codes: Codes,
     places: HashMap<Vec<u8>, u64>,
-    /// Bytes of an element.
+    /// Bytes of an element; not 0.
     size: usize,
     encoded: DataType,
 }
@@ -196,7 +193,7 @@ impl Filter for Fixed {
     }
 
     fn encode(&self, decoded: &[u8], encoded: &mut [u8]) -> Result<(), CodecError> {
-        for (element, number) in decoded.chunks_exact(self.size.max(CODE_POINT)).zip(encoded.chunks_exact_mut(self.codes.width)) {
+        for (element, number) in decoded.chunks_exact(self.size).zip(encoded.chunks_exact_mut(self.codes.width)) {
             let place = self.places.get(element).copied().unwrap_or(0).to_le_bytes();
             number.copy_from_slice(place.get(..number.len()).unwrap_or_default());
             if cfg!(target_endian = "big") {
@@ -208,7 +205,7 @@ impl Filter for Fixed {
 
     fn decode(&self, encoded: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
         let mut little = [0; 8];
-        for (number, element) in encoded.chunks_exact(self.codes.width).zip(decoded.chunks_exact_mut(self.size.max(CODE_POINT))) {
+        for (number, element) in encoded.chunks_exact(self.codes.width).zip(decoded.chunks_exact_mut(self.size)) {
             let Some(little) = little.get_mut(..number.len()) else { break };
             little.copy_from_slice(number);
             if cfg!(target_endian = "big") {
@@ -284,6 +281,8 @@ mod tests {
             (r#"{"labels": ["a"], "dtype": "<U2"}"#, DataType::String),
             (r#"{"labels": ["a"], "dtype": "|O"}"#, DataType::FixedLengthUtf32 { length_bytes: 8 }),
             (r#"{"labels": ["a"], "dtype": "<i2"}"#, DataType::Int16),
+            // An element of no bytes is none that numbers could be read of.
+            (r#"{"labels": ["a"], "dtype": "<U0"}"#, DataType::FixedLengthUtf32 { length_bytes: 0 }),
             (r#"{"dtype": "|O"}"#, DataType::String),
         ] {
             let fill = FillValue::default_for(&data_type);
