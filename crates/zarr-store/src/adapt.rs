@@ -85,7 +85,9 @@ struct OneVersion<'a, S> {
 
 impl<S: AsyncStore> ValueReader for OneVersion<'_, S> {
     fn get(&self, range: ByteRange) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.get_ranges(&[range])?.and_then(|mut bytes| bytes.pop()))
+        let Some(bytes) = self.get_ranges(&[range])? else { return Ok(None) };
+        let none = || StoreError::new(StoreErrorKind::Io, "an answer without the range that was asked for");
+        bytes.into_iter().next().map(Some).ok_or_else(none)
     }
 
     fn get_ranges(&self, ranges: &[ByteRange]) -> Result<Option<Vec<Bytes>>, StoreError> {

@@ -22,6 +22,7 @@ use crate::filter::{self, Filter};
 use crate::number::{Number, Numpy};
 
 const NAME: &str = "numcodecs.categorize";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
