@@ -91,9 +91,6 @@ impl Array {
             }
         };
         metadata.check().map_err(|source| ArrayError::Metadata { key: path.key(document), source })?;
-        if let Some(len) = metadata.shape.iter().find(|&&len| i64::try_from(len).is_err()) {
-            return Err(ArrayError::parameter(format!("an axis of {len} elements: selections count up to 2^63 - 1")));
-        }
         let chunks = Chunks::new(
             metadata.chunk_grid.clone(),
             metadata.data_type.clone(),

@@ -662,12 +662,12 @@ fn scatter(bound: &BoundChunk, decoded: &[u8], skipped: usize, leaf: &Leaf<'_>, 
     Ok(tile.copy_from(decoded, offset, &steps)?)
 }
 
-/// The bytes of one chunk among those of a fetch.
 /// What a store answers for a shard's index; `None`: there is no such shard. An answer without a piece is one without bytes.
 pub(crate) fn index_of(ranges: Option<&[Bytes]>) -> Option<&[u8]> {
     ranges.map(|ranges| ranges.first().map_or(&[][..], |bytes| bytes))
 }
 
+/// The bytes of one chunk among those of a fetch.
 pub(crate) fn bytes_of<'a>(part: &ChunkPart, ranges: &'a [Bytes]) -> Option<&'a [u8]> {
     let bytes = ranges.get(part.range)?;
     match &part.within {

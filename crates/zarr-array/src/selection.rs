@@ -8,7 +8,7 @@ use crate::ArrayError;
 
 /// What part of an array to read or write.
 ///
-/// Axes are in the order of the array's shape. Negative positions count from the end, as in Python; for that, no axis of an array may have more than 2^63 - 1 elements.
+/// Axes are in the order of the array's shape. Negative positions count from the end, as in Python; for that, no axis of an array has more than 2^63 - 1 elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection {

@@ -31,7 +31,7 @@ pub trait DeviceSegment: fmt::Debug + Send + Sync + 'static {
         Err(CodecError::unsupported("device", "this segment does not encode"))
     }
 
-    /// The most temporary device memory that a call for `slots` chunks takes, in bytes.
+    /// The most temporary device memory that a call for `slots` chunks takes, in bytes. Who has less of it makes several calls of fewer chunks, down to one.
     fn scratch_len(&self, slots: usize) -> u64;
 }
 

@@ -270,6 +270,16 @@ fn float8_e4m3fn_is_known() {
 }
 
 #[test]
+fn axes_are_limited() {
+    for (shape, fits) in [("[9223372036854775807]", true), ("[9223372036854775808]", false), ("[18446744073709551615]", false)] {
+        let unsupported = |checked: Result<(), MetadataError>| matches!(checked, Err(MetadataError::Unsupported { .. }));
+        assert_eq!(unsupported(array_with(&[("shape", shape)]).and_then(|array| array.check())), !fits, "{shape}");
+        let array = array_v2_with(&[("shape", shape)]).and_then(|array| array.to_v3());
+        assert_eq!(unsupported(array.and_then(|array| array.check())), !fits, "{shape}");
+    }
+}
+
+#[test]
 fn elements_are_limited() {
     for text in [r#"{"name":"null_terminated_bytes","configuration":{"length_bytes":2147483647}}"#, "\"r8589934592\""] {
         assert!(matches!(DataType::parse(&json(text)), Err(MetadataError::Unsupported { .. })), "{text}");

@@ -17,8 +17,8 @@ use crate::plan::ChunkNode;
 /// to start earlier with fewer bytes makes a read slower (as measured with zstd on an H200: 10 ms for 540 MB, and 9.6 for 137).
 const MOST: u64 = 512 << 20;
 
-/// Decoded bytes of chunks that are gathered, at most.
-fn most(target: &DeviceTarget) -> u64 {
+/// Decoded bytes from which on chunks that are gathered are decoded.
+fn enough(target: &DeviceTarget) -> u64 {
     MOST.min(target.scratch / 4)
 }
 
@@ -46,17 +46,16 @@ impl Gathered {
     /// Takes chunks whose encoded bytes are in `device`, of which the first is byte `base` of their batch. Those that are enough are decoded: chunks of a few
     /// bytes each may be thousands of times as large decoded.
     pub(super) fn take(&mut self, reader: &Reader, chunks: Vec<Chunk>, device: &Buffer, base: usize) -> Result<(), ArrayError> {
-        let most = most(&reader.target);
+        let enough = enough(&reader.target);
         let mut next = Vec::new();
         let mut len = self.len;
         for chunk in chunks {
-            let more = chunk.bound.byte_len as u64;
-            if len > 0 && len.saturating_add(more) > most {
+            if len > 0 && len >= enough {
                 self.take_some(reader, std::mem::take(&mut next), device, base)?;
                 self.decode(reader)?;
                 len = 0;
             }
-            len += more;
+            len = len.saturating_add(chunk.bound.byte_len as u64);
             next.push(chunk);
         }
         self.take_some(reader, next, device, base)
@@ -82,7 +81,7 @@ impl Gathered {
                 }
                 // Nothing decodes to no bytes.
                 (Work::Decode(None), ..) if bound.byte_len == 0 => continue,
-                (work, ..) => return Err(ArrayError::parameter(format!("a chunk that is not to be decoded, but {work:?}"))),
+                _ => return Err(ArrayError::parameter("a chunk that is not to be decoded")),
             };
             self.len += bound.byte_len as u64;
             let slot = DeviceSlot { encoded, decoded };
@@ -99,7 +98,7 @@ impl Gathered {
 
     /// Whether there is enough to decode.
     pub(super) fn is_due(&self, target: &DeviceTarget) -> bool {
-        self.len >= most(target)
+        self.len >= enough(target)
     }
 
     /// Whether anything was decoded yet.
@@ -112,16 +111,16 @@ impl Gathered {
         let target = &reader.target;
         if !self.groups.is_empty() {
             let _stage = reader.observe(Stage::Decode, self.len, Some(&target.queue));
-            for Group { bound, mut nodes, mut slots } in std::mem::take(&mut self.groups) {
+            for Group { bound, nodes, slots } in std::mem::take(&mut self.groups) {
                 let at_once = at_once(&bound.chain, slots.len(), target);
-                while !slots.is_empty() {
-                    let rest = at_once.min(slots.len());
-                    let (other_nodes, other_slots) = (nodes.split_off(rest), slots.split_off(rest));
-                    let nodes: Arc<[ChunkNode]> = std::mem::replace(&mut nodes, other_nodes).into();
+                let (mut nodes, mut slots) = (nodes.into_iter(), slots.into_iter());
+                while slots.len() > 0 {
+                    let some: Vec<DeviceSlot> = slots.by_ref().take(at_once).collect();
+                    let nodes: Arc<[ChunkNode]> = nodes.by_ref().take(at_once).collect();
                     let wrong = |error| {
                         nodes.first().map_or_else(|| ArrayError::parameter("an empty batch"), |node| reader.plan.error(node, error))
                     };
-                    let tickets = enqueue_chain(&bound.chain, std::mem::replace(&mut slots, other_slots), target).map_err(wrong)?;
+                    let tickets = enqueue_chain(&bound.chain, some, target).map_err(wrong)?;
                     self.verdicts.extend(tickets.into_iter().map(|ticket| Verdicts { ticket, nodes: Arc::clone(&nodes) }));
                 }
             }
@@ -140,8 +139,8 @@ fn at_once(chain: &Chain, chunks: usize, target: &DeviceTarget) -> usize {
         };
         chain.segments().iter().map(|bound| of_segment(&bound.segment)).max().unwrap_or(0)
     };
-    let halves = std::iter::successors(Some(chunks), |&chunks| (chunks > 1).then_some(chunks.div_ceil(2)));
-    halves.into_iter().find(|&chunks| needs(chunks) <= target.scratch).unwrap_or(1)
+    let mut halves = std::iter::successors(Some(chunks), |&chunks| (chunks > 1).then_some(chunks.div_ceil(2)));
+    halves.find(|&chunks| needs(chunks) <= target.scratch).unwrap_or(1)
 }
 
 /// Enqueues copies to the output.

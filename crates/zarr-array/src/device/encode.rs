@@ -141,7 +141,7 @@ impl Batch<'_> {
         if statuses.len() != count {
             return Err(ArrayError::parameter(format!("{} statuses of {count} chunks", statuses.len())));
         }
-        // The last one may be that of fill values: a bad one looks like no chunk, or the chunks that look like it are looked at.
+        // The last one may be that of fill values, and does not matter: chunks that look like them are compared as elements.
         for (status, node) in statuses.into_iter().zip(nodes) {
             status.map_err(|error| self.plan.error(node, error))?;
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use rayon::prelude::*;
 use zarr_buffer_api::{AxisTiles, Buffer, Layout, Queue, Region, TileWriter};
-use zarr_codec_api::Segment;
+use zarr_codec_api::{CodecError, Segment};
 use zarr_store_api::{AnyStore, ByteRange, StoreError, StoreErrorKind, ValueReader};
 
 use super::DeviceTarget;
@@ -416,7 +416,7 @@ impl Reader {
                     let node = load.parts().first().map(|part| part.node.clone());
                     let Some(node) = node else { return Err(error.into()) };
                     let message = "stored chunk is larger than any encoder makes it";
-                    return Err(self.plan.error(&node, zarr_codec_api::CodecError::format("chunk", message)));
+                    return Err(self.plan.error(&node, CodecError::format("chunk", message)));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -431,7 +431,7 @@ impl Reader {
                         if part.partial && load.fetch.ranges.get(part.range).and_then(ByteRange::len_hint) != Some(len as u64) =>
                     {
                         let message = "the stored chunk ends before an element that is wanted";
-                        return Err(self.plan.error(&part.node, zarr_codec_api::CodecError::format("bytes", message)));
+                        return Err(self.plan.error(&part.node, CodecError::format("bytes", message)));
                     }
                     (Some(len), None) => Some(0..len),
                     (Some(len), Some(within)) if within.end <= len => Some(within.clone()),
@@ -442,7 +442,7 @@ impl Reader {
                 if let (Route::Verbatim, Some(bytes), false) = (load.route, &bytes, part.partial) {
                     let expected = self.plan.bound(&part.node)?.byte_len;
                     if bytes.len() != expected {
-                        return Err(self.plan.error(&part.node, zarr_codec_api::CodecError::size("bytes", expected, bytes.len())));
+                        return Err(self.plan.error(&part.node, CodecError::size("bytes", expected, bytes.len())));
                     }
                 }
                 let bytes = bytes.map(|bytes| start + at + bytes.start..start + at + bytes.end);

@@ -453,7 +453,7 @@ fn a_list_of_one_element_in_a_huge_chunk_is_an_error() {
 fn axes_of_more_elements_than_positions_are_refused() {
     let builder = |len: u64| ArrayBuilder::new([len], DataType::UInt8).chunks([16]);
     let error = builder(1 << 63).create(memory(), "/", &options()).unwrap_err();
-    assert!(error.to_string().contains("9223372036854775808"), "{error}");
+    assert!(error.to_string().contains("2^63 - 1"), "{error}");
     let mut array = builder((1 << 63) - 1).create(memory(), "/", &options()).unwrap();
     let last = Selection::ranges(std::iter::once((1 << 63) - 3..(1 << 63) - 1));
     array.write(&last, &[1, 2]).unwrap();

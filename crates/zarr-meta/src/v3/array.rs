@@ -153,6 +153,9 @@ impl ArrayMetadataV3 {
     /// # Errors
     /// The first rule broken, and where.
     pub fn check(&self) -> Result<(), MetadataError> {
+        if let Some(axis) = self.shape.iter().position(|&len| i64::try_from(len).is_err()) {
+            return Err(MetadataError::unsupported("an axis of more than 2^63 - 1 elements").within_index(axis).within("shape"));
+        }
         self.chunk_grid.check(&self.shape).map_err(|error| error.within("chunk_grid"))?;
         self.fill_value.check(&self.data_type).map_err(|error| error.within("fill_value"))?;
         if self.codecs.is_empty() {
