@@ -432,6 +432,8 @@ fn damage(any: &Any, handles: &Handles, model: &[u8], random: &mut Random) {
                 assert!(found == expected, "{way}, with {what}, of {any:?}");
             }
         }
+        // What is cut short and then made longer is of the right length again.
+        handles.plain.write_encoded_chunk(&chunk, stored).unwrap();
     }
 }
 
