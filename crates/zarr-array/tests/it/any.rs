@@ -9,7 +9,7 @@ use zarr_codec_api::Scratch;
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyOptions, UnifiedDevice};
 use zarr_meta::{ChunkGrid, DataType, FillValue, GridAxis};
 use zarr_store::{BlockingToAsync, FilesystemStore, MemoryStore};
-use zarr_store_api::{AnyStore, Bytes, Store};
+use zarr_store_api::{AnyStore, Store};
 
 use crate::common::{Random, codecs, options, positions, runtime, selection};
 use crate::devices::{Toy, prefer};
@@ -314,7 +314,7 @@ impl Handles {
         while !plan.is_done() {
             waiting.extend(plan.next_requests(3)?);
             let request = waiting.swap_remove(random.below(waiting.len() as u64) as usize);
-            let bytes: Option<Vec<Bytes>> = request.ranges.iter().map(|&range| store.get(&request.key, range).unwrap()).collect();
+            let bytes = store.get_ranges(&request.key, &request.ranges)?;
             plan.supply(request.id, bytes)?.into_iter().try_for_each(|job| job.run(&output, &mut scratch))?;
         }
         Ok(output.into_bytes())
