@@ -14,6 +14,8 @@ SHAPES = {
     "uneven": ((25, 21), (10, 8)),
     "uneven-1d": ((101,), (33,)),
     "uneven-3d": ((5, 7, 9), (2, 3, 4)),
+    # Chunks of one element along some axes.
+    "lines": ((4, 9, 5), (1, 4, 1)),
     "long": ((4096,), (1024,)),
     "one-chunk": ((33, 40), (33, 40)),
     "0-d": ((), ()),

@@ -269,6 +269,25 @@ fn float8_e4m3fn_is_known() {
     assert_eq!(rewritten("\"float8_e4m3fn\"", "448"), "448.0");
 }
 
+/// Filters decode to the order that they name, and readers take what they give for the array's.
+#[test]
+fn the_byte_order_is_that_of_what_the_first_filter_gives() {
+    for (dtype, filter) in [
+        (">U3", r#"{"id":"categorize","labels":["a"],"dtype":">U3","astype":"|u1"}"#),
+        (">f8", r#"{"id":"astype","encode_dtype":"<f4","decode_dtype":">f8"}"#),
+        ("<f8", r#"{"id":"astype","encode_dtype":">f4","decode_dtype":"<f8"}"#),
+        (">f8", r#"{"id":"fixedscaleoffset","offset":0,"scale":1,"dtype":">f8","astype":"<i2"}"#),
+        (">i4", r#"{"id":"delta","dtype":">i4"}"#),
+        ("<i4", r#"{"id":"delta","dtype":"<i4","astype":">i8"}"#),
+        (">f4", r#"{"id":"bitround","keepbits":3},{"id":"delta","dtype":">f4","astype":"|u1"}"#),
+    ] {
+        let text = format!("\"{dtype}\"");
+        let array = array_v2_with(&[("dtype", &text), ("filters", &format!("[{filter}]")), ("fill_value", "null")]).unwrap();
+        let back = ArrayMetadataV2::from_v3(&array.to_v3().unwrap()).unwrap();
+        assert_eq!(back.data_type, array.data_type, "{filter}");
+    }
+}
+
 #[test]
 fn axes_are_limited() {
     for (shape, fits) in [("[9223372036854775807]", true), ("[9223372036854775808]", false), ("[18446744073709551615]", false)] {

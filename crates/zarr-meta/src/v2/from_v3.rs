@@ -1,5 +1,7 @@
 //! From version 3 to version 2, for arrays that are to be created in version 2.
 
+use super::codecs::Kind;
+use super::to_v3::filter_type;
 use super::{ArrayMetadataV2, CodecV2, DataTypeV2, Order};
 use crate::{ArrayMetadataV3, ChunkGrid, Endianness, Extension, Json, JsonObject, MetadataError};
 
@@ -16,7 +18,7 @@ impl ArrayMetadataV2 {
             return Err(MetadataError::unsupported("this chunk grid in version 2").within("chunk_grid"));
         };
         let mut order = Order::C;
-        let mut endianness = Endianness::Little;
+        let (mut endianness, mut of_filter) = (Endianness::Little, None);
         let mut filters = Vec::new();
         for (index, codec) in metadata.codecs.iter().enumerate() {
             match codec.name.as_str() {
@@ -30,15 +32,21 @@ impl ArrayMetadataV2 {
                         endianness = named;
                     }
                 }
-                _ => filters.push(translate(codec).map_err(|error| error.within_index(index).within("codecs"))?),
+                _ => {
+                    let codec = translate(codec).map_err(|error| error.within_index(index).within("codecs"))?;
+                    of_filter = of_filter.or_else(|| decoded_order(&codec));
+                    filters.push(codec);
+                }
             }
         }
+        // Readers take what a filter gives for elements of the array, in the order that it names.
+        let endianness = of_filter.unwrap_or(endianness);
         let data_type = DataTypeV2::from_data_type(&metadata.data_type, endianness).map_err(|error| error.within("data_type"))?;
         let mut array = Self::new(metadata.shape.clone(), chunk_shape.clone(), data_type);
         array.order = order;
         // What encodes objects stands among the filters, as do codecs that give arrays.
         array.compressor = match filters.pop() {
-            Some(last) if last.kind() != super::codecs::Kind::BytesToBytes => {
+            Some(last) if last.kind() != Kind::BytesToBytes => {
                 filters.push(last);
                 None
             }
@@ -57,6 +65,13 @@ impl ArrayMetadataV2 {
         array.check()?;
         Ok(array)
     }
+}
+
+/// The byte order that a filter names for what it decodes to.
+fn decoded_order(codec: &CodecV2) -> Option<Endianness> {
+    let key = if codec.id == "astype" { "decode_dtype" } else { "dtype" };
+    let named = codec.configuration.get(key).filter(|_| codec.kind() == Kind::ArrayToArray)?;
+    filter_type(named)?.endianness().ok()?
 }
 
 fn check_reversal(codec: &Extension, rank: usize) -> Result<(), MetadataError> {

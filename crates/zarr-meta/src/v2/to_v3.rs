@@ -150,7 +150,7 @@ impl Chain {
 
 /// The data type in the configuration of a filter. Hand-written metadata leave out the byte order,
 /// which numpy takes for that of the machine.
-fn filter_type(value: &Json) -> Option<DataTypeV2> {
+pub(super) fn filter_type(value: &Json) -> Option<DataTypeV2> {
     DataTypeV2::parse(value).ok().or_else(|| {
         let name = value.as_str()?;
         DataTypeV2::parse(&format!("<{name}").into()).ok()
