@@ -79,7 +79,7 @@ impl Gathered {
                     self.scatters.extend(boxes.into_iter().map(|(from, to)| Scatter { source: own.clone(), from, to }));
                     Region::new(own, stored_layout(&bound)?)?
                 }
-                // Nothing decodes to no bytes.
+                // Of a chunk without bytes nothing is to be decoded.
                 (Work::Decode(None), ..) if bound.byte_len == 0 => continue,
                 _ => return Err(ArrayError::parameter("a chunk that is not to be decoded")),
             };

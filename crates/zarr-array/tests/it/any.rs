@@ -213,7 +213,7 @@ struct Handles {
     plain: Array,
     remote: Array,
     devices: Vec<(Toy, Array, Array)>,
-    /// Bytes that staging rings may have: not many batches of large reads, for the same reason.
+    /// Bytes that staging rings may have. Large reads make few batches: a toy device looks through all that it did before, each time.
     staging: &'static [usize],
     runtime: Arc<tokio::runtime::Runtime>,
 }

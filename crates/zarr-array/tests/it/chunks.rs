@@ -443,7 +443,7 @@ fn an_empty_selection_of_a_huge_array_is_empty() {
 /// What metadata alone claim takes no memory.
 #[test]
 fn a_list_of_one_element_in_a_huge_chunk_is_an_error() {
-    let builder = ArrayBuilder::new([1 << 46], DataType::UInt8).chunks([1 << 46]).compressors([]);
+    let builder = ArrayBuilder::new([1 << 62], DataType::UInt8).chunks([1 << 62]).compressors([]);
     let array = builder.create(memory(), "/", &options()).unwrap();
     assert!(array.write(&Selection::axes([vec![0i64].into()]), &[1]).is_err());
 }
