@@ -223,6 +223,32 @@ mod unix {
         store.erase_prefix(&StorePrefix::root()).unwrap();
     }
 
+    /// What the children of the next test do: not a test of its own.
+    #[test]
+    fn writer_with_a_umask() {
+        let Ok(dir) = std::env::var("ZARR_STORE_TEST_UMASK") else { return };
+        let dir = std::path::Path::new(&dir);
+        fs::write(dir.join("as others do"), "").unwrap();
+        let store = FilesystemStore::new(dir).unwrap();
+        (0..2).for_each(|_| store.set(&key("new"), "value".into()).unwrap());
+        store.set(&key("another"), "value".into()).unwrap();
+    }
+
+    #[test]
+    fn the_umask_is_heeded() {
+        for umask in ["000", "002", "022", "027", "077"] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut child = std::process::Command::new("sh");
+            child.args(["-c", &format!("umask {umask} && exec \"$0\" --exact unix::writer_with_a_umask")]);
+            let output = child.arg(std::env::current_exe().unwrap()).env("ZARR_STORE_TEST_UMASK", dir.path()).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+            let mode = |name| fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            for name in ["new", "another"] {
+                assert_eq!(mode(name), mode("as others do"), "{umask}");
+            }
+        }
+    }
+
     #[test]
     fn a_directory_one_may_not_write_to() {
         let dir = tempfile::tempdir().unwrap();

@@ -4,11 +4,13 @@
 
 #![cfg(unix)]
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use zarr_store::FilesystemStore;
+use zarr_store::{Durability, FilesystemStore};
 use zarr_store_api::{ByteRange, ListableStore, ReadableStore, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore};
 
 const ROLE: &str = "ZARR_STORE_TEST_WRITER";
@@ -25,63 +27,123 @@ fn value(generation: u8) -> Vec<u8> {
     vec![generation; LENGTH + usize::from(generation)]
 }
 
-fn assert_whole(store: &FilesystemStore, number: usize) {
-    let read = store.get(&key(number), ByteRange::All).unwrap().expect("the key had a value before");
+fn assert_whole(store: &FilesystemStore, key: &StoreKey) {
+    let read = store.get(key, ByteRange::All).unwrap().expect("the key has a value");
     let generation = *read.first().expect("no value is empty");
-    assert_eq!(read.len(), LENGTH + usize::from(generation), "key {number} has a torn value");
-    assert!(read.iter().all(|byte| *byte == generation), "key {number} has a mixed value");
+    assert_eq!(read.len(), LENGTH + usize::from(generation), "{key} has a torn value");
+    assert!(read.iter().all(|byte| *byte == generation), "{key} has a mixed value");
+}
+
+/// The store of a writer, and the file in which it marks that it is in the middle of a write.
+fn places(dir: &Path) -> (FilesystemStore, File) {
+    let marks = File::options().create(true).truncate(false).read(true).write(true).open(dir.join("marks")).unwrap();
+    (FilesystemStore::new(dir.join("store")).unwrap(), marks)
 }
 
 /// What the killed children do: not a test of its own.
 #[test]
 fn writer() {
-    let Ok(dir) = std::env::var(ROLE) else { return };
-    let store = FilesystemStore::new(dir).unwrap();
-    for generation in (1..=250).cycle() {
+    let (Ok(dir), Ok(kind)) = (std::env::var(ROLE), std::env::var(format!("{ROLE}_KIND"))) else { return };
+    let (store, marks) = places(Path::new(&dir));
+    let store = store.with_durability(if kind == "durable" { Durability::File } else { Durability::Process });
+    for (round, generation) in (1..=250).cycle().enumerate() {
         for number in 0..KEYS {
-            let value = value(generation);
+            let (key, value) = (key(number + if kind == "new" { round * KEYS } else { 0 }), value(generation));
+            marks.write_all_at(&[1], 0).unwrap();
             match number % 2 {
-                0 => store.set(&key(number), value.into()).unwrap(),
+                0 => store.set(&key, value.into()).unwrap(),
                 _ => {
                     let parts: Vec<&[u8]> = value.chunks(100_000).collect();
-                    store.set_vectored(&key(number), &parts).unwrap();
+                    store.set_vectored(&key, &parts).unwrap();
                 }
             }
+            marks.write_all_at(&[0], 0).unwrap();
         }
     }
 }
 
-fn start_writer(dir: &Path) -> Child {
+fn start_writer(dir: &Path, kind: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "writer"])
         .env(ROLE, dir)
+        .env(format!("{ROLE}_KIND"), kind)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap()
 }
 
-#[test]
-fn killed_at_any_moment() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = FilesystemStore::new(dir.path()).unwrap();
-    (0..KEYS).for_each(|number| store.set(&key(number), value(0).into()).unwrap());
+/// Kills writers until several were in the middle of a write, and looks at the store after each.
+fn kill_writers(dir: &Path, kind: &str, mut look: impl FnMut(&FilesystemStore)) {
+    let (store, marks) = places(dir);
     let mut killed_while_writing = 0;
     let mut rounds = 0..400u64;
     // Unless several are caught at it, the test shows nothing: on a machine that is busy with other things, writers take longer to begin.
     while let Some(round) = rounds.next().filter(|&round| round < 40 || killed_while_writing <= 3) {
-        let mut child = start_writer(dir.path());
+        marks.write_all_at(&[0], 0).unwrap();
+        let mut child = start_writer(dir, kind);
         // Moments spread over starting up, the first write and later ones.
         std::thread::sleep(Duration::from_micros((500 + round * 1171 % 25_000) * (1 + round / 40)));
         child.kill().unwrap();
         child.wait().unwrap();
-        (0..KEYS).for_each(|number| assert_whole(&store, number));
-        let keys = store.list(&StorePrefix::root()).unwrap();
-        assert_eq!(keys.len(), KEYS, "something else is listed: {keys:?}");
-        killed_while_writing += store.remove_abandoned(Duration::ZERO).unwrap();
+        let mut mark = [0];
+        marks.read_exact_at(&mut mark, 0).unwrap();
+        killed_while_writing += u64::from(mark[0]);
+        look(&store);
     }
     assert!(killed_while_writing > 3, "only {killed_while_writing} writers were killed in a write");
     println!("{killed_while_writing} of {} writers were killed in the middle of a write", rounds.start);
+}
+
+fn kill_replacing_writers(kind: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _) = places(dir.path());
+    (0..KEYS).for_each(|number| store.set(&key(number), value(0).into()).unwrap());
+    let mut left = 0;
+    kill_writers(dir.path(), kind, |store| {
+        (0..KEYS).for_each(|number| assert_whole(store, &key(number)));
+        let keys = store.list(&StorePrefix::root()).unwrap();
+        assert_eq!(keys.len(), KEYS, "something else is listed: {keys:?}");
+        left += store.remove_abandoned(Duration::ZERO).unwrap();
+    });
+    println!("they left {left} files");
+}
+
+#[test]
+fn killed_at_any_moment() {
+    kill_replacing_writers("replacing");
+}
+
+#[test]
+fn killed_at_any_moment_of_a_durable_write() {
+    kill_replacing_writers("durable");
+}
+
+#[test]
+fn killed_while_writing_new_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut left = 0;
+    kill_writers(dir.path(), "new", |store| {
+        store.list(&StorePrefix::root()).unwrap().iter().for_each(|key| assert_whole(store, key));
+        left += store.remove_abandoned(Duration::ZERO).unwrap();
+        store.erase_prefix(&StorePrefix::root()).unwrap();
+    });
+    if has_unnamed_files(dir.path()) {
+        assert_eq!(left, 0, "killed writers left files behind");
+    } else {
+        eprintln!("skipped: there are no unnamed files here");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn has_unnamed_files(dir: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(dir, OFlags::TMPFILE | OFlags::WRONLY, Mode::RUSR | Mode::WUSR).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_unnamed_files(_: &Path) -> bool {
+    false
 }
 
 /// What the child with little room does: a write that fits, one that does not.

@@ -2,6 +2,7 @@
 
 mod list;
 mod names;
+mod temporary;
 mod value;
 mod write;
 
@@ -17,6 +18,7 @@ use zarr_store_api::{
 };
 
 use crate::file::read_at;
+use temporary::Unnamed;
 use value::OpenValue;
 
 /// What a write waits for.
@@ -39,9 +41,11 @@ pub enum Durability {
 ///   replaced file is always seen (keeping it open, and checking that it still is the one, would save
 ///   some 3 of 5 µs); [`get_into`](ReadableStore::get_into) reads straight into the caller's memory.
 /// * **Writes** go to a temporary file in the directory of the key, which then takes the key's
-///   name in one step. Its name begins with `.zarr-partial.`; such names are never listed and are
-///   not valid keys here. A writer that is killed may leave one behind:
-///   [`remove_abandoned`](Self::remove_abandoned).
+///   name in one step. On Linux it has no name until then, unless the file system has no such files
+///   (NFS, for instance), writes are to be [durable](Durability), or anyone may write to files
+///   (a umask of 0). Otherwise, and for the moment in which it replaces a value, its name begins with
+///   `.zarr-partial.`; such names are never listed and are not valid keys here. A writer that is
+///   killed may leave one behind: [`remove_abandoned`](Self::remove_abandoned).
 /// * **Keys** are file names as they are, in UTF-8. Where a name differs from an existing one only
 ///   in case, on a file system that does not tell the two apart, it is refused. `a` and `a/b`
 ///   cannot both be keys.
@@ -73,6 +77,7 @@ pub struct FilesystemStore {
     root: PathBuf,
     durability: Durability,
     case_insensitive: OnceLock<bool>,
+    unnamed: Unnamed,
 }
 
 impl FilesystemStore {
@@ -93,7 +98,7 @@ impl FilesystemStore {
                 let message = format!("cannot open {}", root.display());
                 Err(StoreError::from_io(error, message))
             }
-            _ => Ok(Self { root, durability: Durability::default(), case_insensitive: OnceLock::new() }),
+            _ => Ok(Self { root, durability: Durability::default(), case_insensitive: OnceLock::new(), unnamed: Unnamed::default() }),
         }
     }
 

@@ -1,79 +1,18 @@
 //! Writing and removing files so that a reader sees the old value or the new one.
 
 use std::fs::{self, File};
-use std::io::{self, IoSlice, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use zarr_store_api::{StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue};
 
+use super::temporary::Temporary;
 use super::{Durability, FilesystemStore, means_absent, names};
-use crate::file::{TEMPORARY, create_temporary, temporary_name};
+use crate::file::{TEMPORARY, temporary_name};
 
 /// How often a write starts again because someone removed its directory meanwhile.
 const ATTEMPTS: usize = 200;
-
-/// A file that is removed again unless it takes the place of a key.
-pub(super) struct Temporary {
-    path: PathBuf,
-    file: File,
-    keep: bool,
-}
-
-impl Temporary {
-    fn create(dir: &Path) -> io::Result<Self> {
-        let (path, file) = create_temporary(dir)?;
-        Ok(Self { path, file, keep: false })
-    }
-
-    fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        let mut slices: Vec<IoSlice<'_>> = parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
-        let mut rest = slices.as_mut_slice();
-        while !rest.is_empty() {
-            match self.file.write_vectored(rest) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => IoSlice::advance_slices(&mut rest, count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn write_pieces(&mut self, len: u64, piece: &mut [u8], make: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
-        let mut whole = Vec::new();
-        let piece = if piece.is_empty() && len > 0 {
-            whole.resize(usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?, 0);
-            &mut whole
-        } else {
-            piece
-        };
-        let mut at = 0;
-        while at < len {
-            let wanted = usize::try_from(len - at).unwrap_or(usize::MAX).min(piece.len());
-            let front = piece.get_mut(..wanted).unwrap_or_default();
-            make(at, front);
-            self.file.write_all(front)?;
-            at += wanted as u64;
-        }
-        Ok(())
-    }
-
-    fn rename_to(mut self, path: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
-        self.keep = true;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.keep {
-            // Nothing to be done about a failure here; `remove_abandoned` finds the file.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
 
 /// What a step of a write came to.
 enum Step {
@@ -125,7 +64,7 @@ impl FilesystemStore {
     fn try_replace(&self, path: &Path, write: &mut dyn FnMut(&mut Temporary) -> io::Result<()>) -> Step {
         let dir = path.parent().unwrap_or(&self.root);
         let mut new_directory = false;
-        let mut temporary = match Temporary::create(dir) {
+        let mut temporary = match self.temporary(dir) {
             Ok(temporary) => temporary,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 new_directory = true;
@@ -142,7 +81,7 @@ impl FilesystemStore {
                         _ => failed(error, format!("cannot create the directory {}", dir.display())),
                     };
                 }
-                match Temporary::create(dir) {
+                match self.temporary(dir) {
                     Ok(temporary) => temporary,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Step::Again,
                     Err(error) => return failed(error, format!("cannot create a file in {}", dir.display())),
@@ -154,11 +93,11 @@ impl FilesystemStore {
             return failed(error, format!("cannot write {}", path.display()));
         }
         if self.durability != Durability::Process
-            && let Err(error) = temporary.file.sync_all()
+            && let Err(error) = temporary.sync()
         {
             return failed(error, format!("cannot make {} durable", path.display()));
         }
-        match temporary.rename_to(path) {
+        match self.unnamed.place(&mut temporary, path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Step::Again,
             // An empty directory in the way, as `erase` in another process may just leave it.
@@ -182,6 +121,14 @@ impl FilesystemStore {
             );
         }
         Step::Done
+    }
+
+    fn temporary(&self, dir: &Path) -> io::Result<Temporary> {
+        match self.durability {
+            Durability::Process => self.unnamed.or_named(dir),
+            // Btrfs does not log a file without a name: `fsync` would not make all of it durable.
+            Durability::File | Durability::FileAndDirectory => Temporary::named(dir),
+        }
     }
 
     fn sync_directories(&self, dir: &Path, new_directory: bool) -> io::Result<()> {
