@@ -40,7 +40,7 @@ pub struct Array {
     pub(crate) chunks: Arc<Chunks>,
     keys: ChunkKeys,
     options: Options,
-    indexes: Option<Arc<IndexCache>>,
+    pub(crate) indexes: Option<Arc<IndexCache>>,
     /// Whether the threads of the pool have other reads to do than the one at hand.
     busy: bool,
     /// The gate that this read has in common with others; `None`: each its own.

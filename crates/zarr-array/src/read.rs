@@ -130,6 +130,12 @@ fn read_chunk(job: &Job<'_>, chunk: usize, failed: &AtomicBool, pool: &Pool) -> 
     Blocking { job, value: value.as_deref(), failed, pool }.steps(steps)
 }
 
+/// Reads what is wanted of the one chunk of the grid that a plan touches, a shard, of a value that was opened.
+pub(crate) fn read_value(job: &Job<'_>, value: &dyn ValueReader, failed: &AtomicBool, pool: &Pool) -> Result<(), ArrayError> {
+    let steps = job.plan.start(0, |_| Ok(value.version()))?;
+    Blocking { job, value: Some(value), failed, pool }.steps(steps)
+}
+
 struct Blocking<'a> {
     job: &'a Job<'a>,
     /// The value that all steps are about; `None`: the store is asked by key.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Random, codecs, memory, options, positions, runtime, selection};
+use crate::common::{Random, SHAPE, codecs, layouts, memory, options, positions, runtime, selection};
 use futures::FutureExt as _;
 use half::f16;
 use zarr_array::{Array, ArrayBuilder, ArrayError, Group, GroupBuilder, Node, Pool, Selection, StoredMetadata, Version};
@@ -917,6 +917,59 @@ fn an_index_cache_saves_requests_and_sees_writes() {
     assert_eq!(array.clone().read_elements::<i32>(&Selection::all()).unwrap(), values);
     array.erase_chunk(&[0, 0]).unwrap();
     assert_eq!(array.read_elements::<i32>(&Selection::parse("3, 3", 2).unwrap()).unwrap(), [0]);
+}
+
+/// Whole inner chunks, of which the first of each is read before the index of its shard is at hand, and the second with it.
+#[test]
+fn inner_chunks_are_the_same_with_and_without_a_kept_index() {
+    for (name, builder) in layouts() {
+        let array = builder.create(memory(), "/", &options()).unwrap();
+        if array.shard_levels().is_empty() {
+            continue;
+        }
+        let plain = Array::open(array.store().clone(), "/", &options().with_index_cache(0)).unwrap();
+        // The first of the inner chunks are absent.
+        let count = SHAPE.iter().product::<u64>() as i32;
+        let values: Vec<i32> = (0..count).map(|at| if at < count / 4 { 0 } else { at }).collect();
+        array.write_elements(&Selection::all(), &values).unwrap();
+        let read_all = || {
+            for selection in array.inner_chunk_selections() {
+                let expected: Vec<i32> = positions(&selection, &SHAPE).0.into_iter().map(|at| values[at]).collect();
+                for array in [&plain, &array, &array] {
+                    assert_eq!(array.read_elements::<i32>(&selection).unwrap(), expected, "{name}: {selection:?}");
+                    assert_eq!(array.read(&selection).unwrap().into_elements::<i32>().unwrap(), expected, "{name}: {selection:?}");
+                }
+            }
+        };
+        read_all();
+        // With the indexes of all shards at hand.
+        array.read(&Selection::all()).unwrap();
+        read_all();
+    }
+}
+
+#[test]
+fn bad_inner_chunks_are_the_same_error_with_and_without_a_kept_index() {
+    let zstd =
+        || codecs(r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}]"#);
+    let raw = || codecs(r#"[{"name":"bytes","configuration":{"endian":"little"}}]"#);
+    // Shards whose inner chunks were encoded by other codecs.
+    for (name, chain, other) in [("zstd", zstd(), raw()), ("raw", raw(), zstd())] {
+        let builder = |chain| ArrayBuilder::new([8, 8], DataType::Int32).chunks([2, 2]).shards([4, 8]).codecs(chain);
+        let written = builder(other).create(memory(), "/", &options()).unwrap();
+        written.write_elements(&Selection::all(), &[7i32; 64]).unwrap();
+        let array = builder(chain).create(memory(), "/", &options()).unwrap();
+        for shard in [[0, 0], [1, 0]] {
+            array.write_encoded_chunk(&shard, written.read_encoded_chunk(&shard).unwrap().unwrap()).unwrap();
+        }
+        let plain = Array::open(array.store().clone(), "/", &options().with_index_cache(0)).unwrap();
+        let inner = Selection::ranges([4..6, 2..4]);
+        let expected = plain.read(&inner).unwrap_err().to_string();
+        assert!(expected.contains("chunk [2, 1] (c/1/0)"), "{name}: {expected}");
+        for _ in 0..2 {
+            assert_eq!(array.read(&inner).unwrap_err().to_string(), expected, "{name}");
+        }
+    }
 }
 
 /// Two shards of 8 × 8, of which the first has one inner chunk: an index kept of it says so.
