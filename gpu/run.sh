@@ -3,7 +3,7 @@
 #   sh run.sh [RESULTS]     logs and figures go to the folder RESULTS (results)
 #   STEPS="test bench" sh run.sh
 # The steps: devices test conformance suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
-# FUZZ_FRAMES: frames to fuzz with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
+# FUZZ_FRAMES: chunks to fuzz each codec with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
 # JOBS: processes that share the tests (one for each core, 8 at most). SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -101,6 +101,7 @@ for step in $steps; do
         ;;
     fuzz)
         step fuzz "$gpu" fuzz --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        step fuzz-blosc "$gpu" fuzz --codec blosc --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         ;;
     decode)
         step decode "$gpu" decode

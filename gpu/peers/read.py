@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-ROWS = ["raw", "zstd", "zstdsmall", "zstdshard"]
+ROWS = ["raw", "zstd", "zstdsmall", "zstdshard", "blosclz4", "blosczstd"]
 READERS = ["zarr-python, GPU mode", "kvikIO GDSStore, zarr-python", "kvikIO CuFile"]
 
 

@@ -20,27 +20,30 @@ use zstd_frames::{Machine, Oracle, Rng};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Compare decoding of random zstd chunks, good and bad, with libzstd
+/// Compare decoding of random chunks, good and bad: of zstd with libzstd, of blosc with zarr-codecs-cpu
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FuzzArgs {
+    /// What the chunks are of; of the options below, blosc has `--frames`, `--seed`, `--batch`, `--engine`, `--save` and `--reach` (percent that are good)
+    #[arg(long, value_enum, default_value_t = CodecKind::Zstd)]
+    codec: CodecKind,
     /// Chunks to make
     #[arg(long, default_value_t = 20_000)]
-    frames: u64,
+    pub(crate) frames: u64,
     /// The seed of the first; each next one has the next
     #[arg(long, default_value_t = 0)]
-    seed: u64,
+    pub(crate) seed: u64,
     /// Chunks in a batch; 0: any number up to 200
     #[arg(long, default_value_t = 0)]
-    batch: usize,
+    pub(crate) batch: usize,
     /// What decodes
     #[arg(long, value_enum, default_value_t = EngineKind::Host)]
-    engine: EngineKind,
+    pub(crate) engine: EngineKind,
     /// Batches at a time
     #[arg(long, default_value_t = 1)]
     jobs: usize,
     /// Folder for chunks on which the two differ, made small, and for the seed of the batch under way
     #[arg(long)]
-    save: Option<PathBuf>,
+    pub(crate) save: Option<PathBuf>,
     /// Fail unless so many different errors came up, each at least `--least` times
     #[arg(long, default_value_t = 0)]
     errors: usize,
@@ -49,13 +52,20 @@ pub(crate) struct FuzzArgs {
     least: u64,
     /// Fail unless so many percent of the chunks reach the execution of sequences
     #[arg(long, default_value_t = 0.0)]
-    reach: f64,
+    pub(crate) reach: f64,
     /// Decode this file alone instead; needs `--size`
     #[arg(long)]
     replay: Option<PathBuf>,
     /// Bytes that the file is to decode to
     #[arg(long, default_value_t = 0)]
     size: usize,
+}
+
+/// What is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CodecKind {
+    Zstd,
+    Blosc,
 }
 
 /// Who decodes.
@@ -67,11 +77,12 @@ pub(crate) enum EngineKind {
     Cuda,
 }
 
-/// A provider of `zstd` and the device that it runs on.
+/// A provider, the device that it runs on, and the codec to decode.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) provider: Arc<dyn CodecProvider>,
     pub(crate) device: Arc<dyn Device>,
+    codec: Extension,
 }
 
 impl Target {
@@ -80,24 +91,35 @@ impl Target {
     /// # Errors
     /// When there is no such device.
     pub(crate) fn new(kind: EngineKind, seed: u64) -> Result<Self> {
+        let codec = Extension::new("zstd");
         Ok(match kind {
             EngineKind::Host => {
                 let options = HostOptions::default().with_seed(seed).with_multiprocessors(1 + (seed % 5) as u32);
-                Self { provider: Arc::new(host_provider(options)), device: Arc::new(HostDevice) }
+                Self { provider: Arc::new(host_provider(options)), device: Arc::new(HostDevice), codec }
             }
             EngineKind::Cuda => {
                 let device = zarr_buffer_cuda::CudaDevice::new(0)?;
-                Self { provider: Arc::new(zarr_codecs_cuda::cuda_provider(&device)?), device }
+                Self { provider: Arc::new(zarr_codecs_cuda::cuda_provider(&device)?), device, codec }
             }
         })
+    }
+
+    /// The same with another order of threads, where that can be.
+    pub(crate) fn renewed(self, kind: EngineKind, seed: u64) -> Result<Self> {
+        if kind == EngineKind::Host { Self::new(kind, seed) } else { Ok(self) }
+    }
+
+    pub(crate) fn with_codec(mut self, codec: Extension) -> Self {
+        self.codec = codec;
+        self
     }
 
     /// The segment for chunks of at most `most` decoded bytes.
     fn segment(&self, most: usize) -> Result<Arc<dyn DeviceSegment>> {
         let len = ByteLen::AtMost(most as u64);
         let stage =
-            Stage { codec: Extension::new("zstd"), decoded: Representation::Bytes(len), encoded: Representation::Bytes(len.compressed()) };
-        match self.provider.bind(&[stage], Direction::Decode)?.ok_or("the provider does not take zstd")?.segment {
+            Stage { codec: self.codec.clone(), decoded: Representation::Bytes(len), encoded: Representation::Bytes(len.compressed()) };
+        match self.provider.bind(&[stage], Direction::Decode)?.ok_or("the provider does not take the codec")?.segment {
             Segment::Device(segment) => Ok(segment),
             Segment::Host(_) => Err("the segment runs on the host".into()),
         }
@@ -278,7 +300,11 @@ impl Tally {
 }
 
 pub(crate) fn run(args: &FuzzArgs) -> ExitCode {
-    let outcome = if args.replay.is_some() { replay(args) } else { fuzz(args) };
+    let outcome = match args.codec {
+        CodecKind::Blosc => crate::blosc_fuzz::run(args),
+        CodecKind::Zstd if args.replay.is_some() => replay(args),
+        CodecKind::Zstd => fuzz(args),
+    };
     outcome.unwrap_or_else(|error| {
         eprintln!("{error}");
         ExitCode::FAILURE
@@ -361,9 +387,7 @@ fn work(args: &FuzzArgs, job: usize, next: &AtomicU64) -> Result<Tally> {
         if let Some(folder) = &args.save {
             std::fs::write(folder.join(format!("job-{job}")), format!("--seed {seed} --frames {count} --batch {}\n", args.batch))?;
         }
-        if args.engine == EngineKind::Host {
-            target = Target::new(args.engine, seed)?;
-        }
+        target = target.renewed(args.engine, seed)?;
         let queue = target.device.create_queue()?;
         let rng = Rng::new(!seed);
         let chunks: Vec<Chunk> = (seed..seed + count).map(|seed| generator.chunk(seed)).collect();
@@ -486,7 +510,7 @@ mod tests {
     #[test]
     fn an_opaque_device_is_driven_without_misuse() -> Result<()> {
         let device = OpaqueDevice::new(0);
-        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone() })?;
+        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone(), codec: Extension::new("zstd") })?;
         device.assert_clean();
         Ok(())
     }
@@ -494,7 +518,7 @@ mod tests {
     #[test]
     fn a_unified_device_is_driven_without_misuse() -> Result<()> {
         let device = UnifiedDevice::new(0);
-        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone() })?;
+        agrees(&Target { provider: Arc::new(device.provider()), device: device.clone(), codec: Extension::new("zstd") })?;
         device.assert_clean();
         Ok(())
     }

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod blosc_fuzz;
 mod decode;
 mod fuzz;
 mod test;

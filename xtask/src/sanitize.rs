@@ -19,7 +19,7 @@ pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [FILTER
   --frames N   random frames to decode (20000); 0 for none
   FILTER       only tests whose name contains this";
 
-/// Builds the kernels' tests with sanitizers, and runs them; then decodes random frames.
+/// Builds the kernels' tests with sanitizers, and runs them; then decodes random chunks.
 ///
 /// # Errors
 /// When a build fails, a test fails, or a sanitizer finds something.
@@ -53,19 +53,11 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
     }
     if filter.is_none() && frames != "0" {
-        step(sanitized("run").args([
-            "--package",
-            "zarr-gpu",
-            "--no-default-features",
-            "--",
-            "fuzz",
-            "--engine",
-            "host",
-            "--jobs",
-            "2",
-            "--frames",
-            frames,
-        ]))?;
+        for codec in [["zstd", "--jobs", "2"], ["blosc", "--reach", "30"]] {
+            let mut fuzz = sanitized("run");
+            fuzz.args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--frames", frames, "--codec"]);
+            step(fuzz.args(codec))?;
+        }
     }
     Ok(())
 }

@@ -1,4 +1,6 @@
 // All kernels of this crate.
+#include "blosc/lz4.cuh"
+#include "blosc/unshuffle.cuh"
 #include "crc32c/crc32c.cuh"
 #include "elements/move.cuh"
 #include "elements/scatter.cuh"

@@ -53,8 +53,8 @@ const _: () = assert!(size_of::<Pair>() == ELEMENTS_PAIR_SIZE as usize);
 pub(crate) enum Step {
     /// A checksum before or behind the data.
     Checksum { at_start: bool },
-    /// Frames, with the most bytes that they may decode to.
-    Zstd { decoded: u64 },
+    /// What compresses, with the most bytes that it may decode to.
+    Frames { frames: Frames, decoded: u64 },
     /// The bytes of elements of this size in planes.
     Shuffle { size: u32 },
     /// Elements one behind the other; the bytes of each number of this width reversed, if it is more than 1.
@@ -63,6 +63,15 @@ pub(crate) enum Step {
     Transpose { order: Vec<usize> },
     /// Elements with so many numbers each, of which each becomes another by itself. Without an operation it stays what it is.
     Values { op: Option<Op>, pairs: Vec<Pair>, components: usize },
+}
+
+/// What the bytes of a chunk are compressed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frames {
+    Zstd,
+    /// Chunks of blosc, by their inner codec.
+    BloscLz4,
+    BloscZstd,
 }
 
 /// A checksum, and which step of the segment it is.
@@ -79,8 +88,8 @@ pub(crate) struct Recipe {
     pub(crate) names: Vec<String>,
     /// Checksums of encoded bytes, outermost first.
     pub(crate) outer: Vec<Checksum>,
-    /// The number of the step, and the most bytes that come out.
-    pub(crate) zstd: Option<(u32, u64)>,
+    /// The number of the step, what it is, and the most bytes that come out.
+    pub(crate) frames: Option<(u32, Frames, u64)>,
     /// Checksums of what comes out of the frames, outermost first.
     pub(crate) inner: Vec<Checksum>,
     /// Bytes of a shuffled element; 0 where nothing is shuffled.
@@ -145,12 +154,12 @@ impl Recipe {
         let number = self.next_step();
         match step {
             Step::Checksum { at_start } if !self.touches_elements() => {
-                let side = if self.zstd.is_some() { &mut self.inner } else { &mut self.outer };
+                let side = if self.frames.is_some() { &mut self.inner } else { &mut self.outer };
                 side.push(Checksum { step: number, at_start });
                 true
             }
-            Step::Zstd { decoded } if !self.touches_elements() && self.zstd.is_none() => {
-                self.zstd = Some((number, decoded));
+            Step::Frames { frames, decoded } if !self.touches_elements() && self.frames.is_none() => {
+                self.frames = Some((number, frames, decoded));
                 true
             }
             Step::Shuffle { size } if !self.touches_elements() => {

@@ -5,10 +5,10 @@ use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
 use zarr_codec_api::{CodecError, CodecErrorKind, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction, Ticket};
 
 use crate::codecs::elements::{self, Pass};
-use crate::codecs::{crc32c, scatter, zstd};
+use crate::codecs::{blosc, crc32c, scatter, zstd};
 use crate::constants::*;
 use crate::engine::Engine;
-use crate::recipe::{Checksum, Op, Pair, Recipe};
+use crate::recipe::{Checksum, Frames, Op, Pair, Recipe};
 use crate::table::{Placed, Records};
 
 /// Where chunks start in memory of their own: kernels write 16 bytes at a time.
@@ -147,19 +147,17 @@ impl KernelSegment {
     fn ticket(
         &self,
         known: Vec<Known>,
-        zstd: Option<Buffer>,
+        frames: Option<Buffer>,
         statuses: Option<Buffer>,
         slots: usize,
         context: &DeviceContext<'_>,
     ) -> Result<Ticket, CodecError> {
-        let statuses = match statuses {
-            Some(on_device) => {
-                let on_host = context.device.allocate_staging(on_device.len())?;
-                context.queue.copy(&on_device, &on_host)?;
-                Some(on_host)
-            }
-            None => None,
+        let download = |on_device: Buffer| -> Result<Buffer, CodecError> {
+            let on_host = context.device.allocate_staging(on_device.len())?;
+            context.queue.copy(&on_device, &on_host)?;
+            Ok(on_host)
         };
+        let (frames, statuses) = (frames.map(download).transpose()?, statuses.map(download).transpose()?);
         let event = context.queue.record()?;
         Ok(Ticket::new(KernelCompletion {
             event,
@@ -167,7 +165,7 @@ impl KernelSegment {
             direction: self.direction,
             slots,
             known,
-            zstd,
+            frames,
             statuses,
         }))
     }
@@ -222,7 +220,7 @@ impl DeviceSegment for KernelSegment {
         // Where frames decode to: in place, where nothing is left to do.
         let (around, within) = (recipe.outer.len() * crc32c::LEN, recipe.inner.len() * crc32c::LEN);
         let in_place = |place: &Place<'_>| recipe.is_plain() && within == 0 && place.axes.is_run(units.1);
-        let staged_len = |place: &Place<'_>| match recipe.zstd {
+        let staged_len = |place: &Place<'_>| match recipe.frames {
             Some(_) if !in_place(place) => (place.packed_len + within).next_multiple_of(ALIGN),
             _ => 0,
         };
@@ -236,7 +234,7 @@ impl DeviceSegment for KernelSegment {
         let (mut known, mut frames, mut packed, mut at) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()), 0);
         for (index, (slot, place)) in slots.iter().zip(&places).enumerate() {
             let expected = place.packed_len + around;
-            let is_known_bad = match recipe.zstd {
+            let is_known_bad = match recipe.frames {
                 Some(_) => slot.encoded.len() < around,
                 None => slot.encoded.len() != expected,
             };
@@ -244,7 +242,7 @@ impl DeviceSegment for KernelSegment {
                 known.push(Known { slot: index, step: 0, expected, found: slot.encoded.len() });
             }
             let data = if is_known_bad { slot.encoded.slice(0..0)? } else { unwrap(&slot.encoded, &recipe.outer, &mut outer, index)? };
-            if recipe.zstd.is_none() {
+            if recipe.frames.is_none() {
                 packed.push((!is_known_bad).then_some(data));
                 continue;
             }
@@ -267,7 +265,7 @@ impl DeviceSegment for KernelSegment {
         for (index, (place, packed)) in places.iter().zip(&packed).enumerate() {
             let (buffer, offset) = (&place.region.buffer, place.region.layout.offset);
             match packed {
-                Some(_) if recipe.zstd.is_some() && in_place(place) => {}
+                Some(_) if recipe.frames.is_some() && in_place(place) => {}
                 Some(packed) if recipe.is_plain() => scattered.push((packed.clone(), &*place.region)),
                 Some(packed) => boxes.push(Some(packed), units.0, buffer, offset, place.axes, index)?,
                 None => {}
@@ -286,20 +284,16 @@ impl DeviceSegment for KernelSegment {
         if let Some(table) = &table {
             outer.iter().try_for_each(|batch| batch.check(engine, table, common.statuses, context))?;
         }
-        let mut others = None;
-        let zstd = if recipe.zstd.is_some() {
-            let chunks: Vec<zstd::Chunk<'_>> = frames.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
-            let context = &DeviceContext { scratch_budget: context.scratch_budget - used, ..*context };
-            let statuses = zstd::decode(engine, &chunks, context)?;
-            if !recipe.ops.is_empty() {
-                // Zeros of a failed chunk are numbers as well, and may become others.
-                let on_device = context.device.allocate(statuses.len(), context.queue)?;
-                context.queue.copy(&statuses, &on_device)?;
-                others = Some(on_device);
+        let of_frames = match recipe.frames {
+            Some((_, kind, _)) => {
+                let chunks: Vec<zstd::Chunk<'_>> = frames.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
+                let context = &DeviceContext { scratch_budget: context.scratch_budget - used, ..*context };
+                Some(match kind {
+                    Frames::Zstd => zstd::decode(engine, &chunks, false, context)?,
+                    Frames::BloscLz4 | Frames::BloscZstd => blosc::decode(engine, &chunks, kind, context)?,
+                })
             }
-            Some(statuses)
-        } else {
-            None
+            None => None,
         };
         if let Some(table) = &table {
             inner.iter().try_for_each(|batch| batch.check(engine, table, common.statuses, context))?;
@@ -307,14 +301,16 @@ impl DeviceSegment for KernelSegment {
         }
         scatter::scatter(engine, &scattered, context)?;
         if let Some(table) = &table {
-            cleared.clear(engine, table, &common.pass(recipe, units, cleared_placed), others.as_ref(), context)?;
+            // Zeros of a failed chunk are numbers as well, and may become others.
+            let others = of_frames.as_ref().filter(|_| !recipe.ops.is_empty());
+            cleared.clear(engine, table, &common.pass(recipe, units, cleared_placed), others, context)?;
         }
         for (packed, region) in &copies {
             context.queue.copy_region(packed, region)?;
         }
         let has_verdicts = recipe.checksums() > 0 || !recipe.ops.is_empty();
         let statuses = table.as_ref().filter(|_| has_verdicts).map(|table| table.slice(common.statuses)).transpose()?;
-        self.ticket(known, zstd, statuses, slots.len(), context)
+        self.ticket(known, of_frames, statuses, slots.len(), context)
     }
 
     fn scatters(&self) -> bool {
@@ -362,9 +358,16 @@ impl DeviceSegment for KernelSegment {
     }
 
     fn scratch_len(&self, slots: usize) -> u64 {
-        let frames = self.recipe.zstd.map_or(0, |(_, len)| {
+        let frames = self.recipe.frames.map_or(0, |(_, frames, len)| {
             let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
-            zstd::Layout::new(std::iter::repeat_n(len, slots), u64::MAX, self.engine.multiprocessors()).total.saturating_add(staged)
+            let decoded = || std::iter::repeat_n(len, slots);
+            let of_zstd = || zstd::Layout::new(decoded(), u64::MAX, self.engine.multiprocessors()).total;
+            let needed = match frames {
+                Frames::Zstd => of_zstd(),
+                Frames::BloscLz4 => blosc::scratch_len(decoded()),
+                Frames::BloscZstd => of_zstd().saturating_add(blosc::scratch_len(decoded())),
+            };
+            needed.saturating_add(staged)
         });
         self.table_len(slots).saturating_add(frames)
     }
@@ -388,7 +391,7 @@ struct KernelCompletion {
     slots: usize,
     known: Vec<Known>,
     /// Statuses of frames, and those of all else.
-    zstd: Option<Buffer>,
+    frames: Option<Buffer>,
     statuses: Option<Buffer>,
 }
 
@@ -427,15 +430,19 @@ impl Completion for KernelCompletion {
             let bytes = buffer.host_read()?;
             Ok(Some(bytes.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code)).collect()))
         };
-        let (frames, others) = (read(&self.zstd)?, read(&self.statuses)?);
-        let frames_step = self.recipe.zstd.map_or(0, |(step, _)| step);
+        let (frames, others) = (read(&self.frames)?, read(&self.statuses)?);
+        let frames_step = self.recipe.frames.map_or(0, |(step, ..)| step);
+        let frames_verdict = |status| match self.recipe.frames {
+            Some((_, Frames::BloscLz4 | Frames::BloscZstd, _)) => blosc::verdict(status),
+            _ => zstd::verdict(status),
+        };
         let of_slot = |slot: usize| {
             let status = |statuses: &Option<Vec<u32>>| statuses.as_ref().and_then(|statuses| statuses.get(slot).copied());
             let other = status(&others).unwrap_or(ELEMENTS_GOOD);
             // The first step that failed is the one to blame.
             match status(&frames) {
                 Some(frames) if other == ELEMENTS_GOOD || other >> 8 > frames_step => {
-                    zstd::verdict(frames).and_then(|()| self.verdict(other))
+                    frames_verdict(frames).and_then(|()| self.verdict(other))
                 }
                 _ => self.verdict(other),
             }

@@ -32,7 +32,7 @@ pub(crate) struct BenchArgs {
     /// Where the stores are, or are made
     #[arg(long, default_value = "stores")]
     stores: PathBuf,
-    /// Only rows of these names: raw, zstd, zstdsmall, zstdshard
+    /// Only rows of these names: raw, zstd, zstdsmall, zstdshard, blosclz4, blosczstd
     #[arg(long)]
     only: Vec<String>,
     /// Fields of 721×1440 along the first axis, a multiple of 4
@@ -132,8 +132,8 @@ fn bench(args: &BenchArgs) -> Result<()> {
     println!("{}, driver for CUDA {}.{}", device.info().name, device.info().driver_version.0, device.info().driver_version.1);
     println!("link: to the device {:.1} GB/s, from it {:.1} GB/s\n", link.up, link.down);
     println!(
-        "{:<10} {:>7} {:>13} {:>13} {:>15} {:>13} {:>11} {:>10}",
-        "store", "ratio", "page cache", "to pinned", "read, decoded", "of the bound", "first read", "staging"
+        "{:<10} {:>7} {:>13} {:>13} {:>15} {:>13} {:>14} {:>11} {:>10}",
+        "store", "ratio", "page cache", "to pinned", "read, decoded", "of the bound", "decoded by CPU", "first read", "staging"
     );
     let mut timelines = Vec::new();
     for layout in layouts {
@@ -141,13 +141,14 @@ fn bench(args: &BenchArgs) -> Result<()> {
         // What the page cache gives of stored bytes, or the link, is the most that a read can have of them.
         let bound = row.cache.min(link.up) * row.ratio;
         println!(
-            "{:<10} {:>7.2} {:>8.1} GB/s {:>8.1} GB/s {:>10.1} GB/s {:>11.0} % {:>8.1} ms {:>6} MiB",
+            "{:<10} {:>7.2} {:>8.1} GB/s {:>8.1} GB/s {:>10.1} GB/s {:>11.0} % {:>9.1} GB/s {:>8.1} ms {:>6} MiB",
             layout.name,
             row.ratio,
             row.cache,
             row.pinned,
             row.read,
             row.read / bound * 100.0,
+            row.by_cpu,
             row.first * 1e3,
             row.staging >> 20
         );
@@ -183,6 +184,8 @@ struct Row {
     pinned: f64,
     /// GB/s of decoded bytes to the device.
     read: f64,
+    /// The same where the CPU decodes, and what it decoded is uploaded.
+    by_cpu: f64,
     /// Seconds of the first read, which allocates pinned memory and memory of the device.
     first: f64,
     /// Decoded bytes for each stored one.
@@ -231,6 +234,9 @@ fn measure(args: &BenchArgs, name: &str, device: &Arc<CudaDevice>, record: &mut 
     let seconds = times(args.runs, read)?;
     record.note(name, "first read", decoded, &[first])?;
     record.note(name, "read", decoded, &seconds)?;
+    let host_array = open(&on_cpu)?;
+    let by_cpu = times(args.runs, || Ok(host_array.read_to_device(&Selection::all(), &target)?.buffer.wait()?))?;
+    record.note(name, "read, decoded by the CPU", decoded, &by_cpu)?;
     let mut spans = Vec::new();
     if args.timeline.is_some() {
         let timeline = Arc::new(Timeline::new(device)?);
@@ -239,13 +245,14 @@ fn measure(args: &BenchArgs, name: &str, device: &Arc<CudaDevice>, record: &mut 
         spans = timeline.spans()?;
     }
     let staging = device.staging_memory();
-    check(&array, &open(&on_cpu)?, &target)?;
+    check(&array, &host_array, &target)?;
     Ok(Row {
         cache: stored as f64 / median(&cache) / 1e9,
         pinned: stored as f64 / median(&pinned) / 1e9,
         first,
         spans,
         read: decoded as f64 / median(&seconds) / 1e9,
+        by_cpu: decoded as f64 / median(&by_cpu) / 1e9,
         ratio: decoded as f64 / stored as f64,
         staging,
     })

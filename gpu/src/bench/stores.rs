@@ -24,16 +24,24 @@ const TOGETHER: u64 = 4;
 
 pub(super) struct Layout {
     pub(super) name: &'static str,
-    compressed: bool,
+    /// What compresses, as metadata have it.
+    codec: Option<&'static str>,
     chunks: [u64; 4],
     shards: Option<[u64; 4]>,
 }
 
-pub(super) const LAYOUTS: [Layout; 4] = [
-    Layout { name: "raw", compressed: false, chunks: [1, 1, 721, 1440], shards: None },
-    Layout { name: "zstd", compressed: true, chunks: [1, 1, 721, 1440], shards: None },
-    Layout { name: "zstdsmall", compressed: true, chunks: [1, 1, 103, 240], shards: None },
-    Layout { name: "zstdshard", compressed: true, chunks: [1, 1, 103, 360], shards: Some([4, 2, 721, 1440]) },
+const ZSTD: &str = r#"{"name":"zstd","configuration":{"level":3,"checksum":false}}"#;
+/// As zarr-python compresses arrays of version 2 unless told otherwise.
+const BLOSC_LZ4: &str = r#"{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":0}}"#;
+const BLOSC_ZSTD: &str = r#"{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":4,"blocksize":0}}"#;
+
+pub(super) const LAYOUTS: [Layout; 6] = [
+    Layout { name: "raw", codec: None, chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "zstd", codec: Some(ZSTD), chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "zstdsmall", codec: Some(ZSTD), chunks: [1, 1, 103, 240], shards: None },
+    Layout { name: "zstdshard", codec: Some(ZSTD), chunks: [1, 1, 103, 360], shards: Some([4, 2, 721, 1440]) },
+    Layout { name: "blosclz4", codec: Some(BLOSC_LZ4), chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "blosczstd", codec: Some(BLOSC_ZSTD), chunks: [1, 1, 721, 1440], shards: None },
 ];
 
 /// Makes a store, unless it is there. One that was not finished has a file `NAME.making` beside it, and is made anew.
@@ -46,8 +54,8 @@ pub(super) fn make(folder: &Path, layout: &Layout, count: u64) -> Result<()> {
     File::create(&making)?;
     let shape = [count, LEVELS as u64, FIELD[0] as u64, FIELD[1] as u64];
     let mut builder = ArrayBuilder::new(shape, DataType::Float32).chunks(layout.chunks).overwrite(true);
-    let zstd = Extension::parse(&Json::parse(br#"{"name":"zstd","configuration":{"level":3,"checksum":false}}"#)?)?;
-    builder = builder.compressors(if layout.compressed { vec![zstd] } else { Vec::new() });
+    let codec = |json: &str| -> Result<Extension> { Ok(Extension::parse(&Json::parse(json.as_bytes())?)?) };
+    builder = builder.compressors(layout.codec.map(codec).transpose()?.into_iter().collect::<Vec<_>>());
     if let Some(shards) = layout.shards {
         builder = builder.shards(shards);
     }

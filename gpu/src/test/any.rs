@@ -10,7 +10,7 @@ use zarr_store_api::AnyStore;
 
 use super::arrays::{agree, reference_options, same, target};
 use super::data::{
-    BIG, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZSTD, codecs, data_types, elements, options, selection, shuffle, transpose,
+    BIG, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZSTD, blosc, codecs, data_types, elements, options, selection, shuffle, transpose,
 };
 use super::{Subject, Test, TestResult};
 
@@ -92,7 +92,10 @@ fn chain(random: &mut Random, shape: &[u64], size: usize, depth: u64) -> String 
             chain.push(shuffle(size));
         }
     }
-    let compressors: [&[&str]; 8] = [&[], &[], &[ZSTD], &[CHECKED], &[FAST, CRC], &[CRC], &[GZIP], &[GZIP, ZSTD]];
-    chain.extend(compressors[random.below(8) as usize].iter().map(|&codec| codec.to_owned()));
+    let cname = ["lz4", "lz4hc", "zstd", "zlib"][random.below(4) as usize];
+    let blosc = blosc(cname, ["noshuffle", "shuffle", "bitshuffle"][random.below(3) as usize], size, random.below(600) as usize);
+    let compressors: [&[&str]; 10] =
+        [&[], &[], &[ZSTD], &[CHECKED], &[FAST, CRC], &[CRC], &[GZIP], &[GZIP, ZSTD], &[&blosc], &[&blosc, CRC]];
+    chain.extend(compressors[random.below(10) as usize].iter().map(|&codec| codec.to_owned()));
     format!("[{}]", chain.join(","))
 }

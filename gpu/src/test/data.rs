@@ -87,6 +87,13 @@ pub(super) const FAST: &str = r#"{"name":"zstd","configuration":{"level":-5,"che
 pub(super) const CRC: &str = r#"{"name":"crc32c"}"#;
 pub(super) const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
 
+/// Chunks of blosc: `shuffle` by its name, and blocks of so many bytes, or as many as the codec wants for 0.
+pub(super) fn blosc(cname: &str, shuffle: &str, size: usize, block: usize) -> String {
+    format!(
+        r#"{{"name":"blosc","configuration":{{"cname":"{cname}","clevel":5,"shuffle":"{shuffle}","typesize":{size},"blocksize":{block}}}}}"#
+    )
+}
+
 pub(super) fn shuffle(size: usize) -> String {
     format!(r#"{{"name":"numcodecs.shuffle","configuration":{{"elementsize":{size}}}}}"#)
 }
@@ -120,11 +127,21 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
         ("crc32c-zstd", format!("{LITTLE},{CRC},{ZSTD}")),
         ("shuffle", format!("{LITTLE},{}", shuffle(size))),
         ("shuffle-other", format!("{BIG},{},{CRC},{ZSTD},{CRC}", shuffle(if size == 3 { 11 } else { 5 }))),
+        ("blosc-lz4", format!("{LITTLE},{}", blosc("lz4", "shuffle", size, 0))),
+        ("blosc-lz4-blocks", format!("{BIG},{},{CRC}", blosc("lz4hc", "shuffle", size, 6000))),
+        ("blosc-lz4-bits", format!("{LITTLE},{}", blosc("lz4", "bitshuffle", size, 5000))),
+        ("blosc-lz4-as-it-is", format!("{},{LITTLE},{}", transpose("[1,2,0]"), blosc("lz4", "noshuffle", size, 0))),
+        ("blosc-zstd", format!("{LITTLE},{}", blosc("zstd", "shuffle", size, 0))),
+        ("blosc-zstd-blocks", format!("{LITTLE},{CRC},{}", blosc("zstd", "bitshuffle", size, 7000))),
         ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
     ];
+    if !stands_for_its_size(data_type) {
+        // All that blosc knows of a type is its size.
+        chains.retain(|(name, _)| !name.starts_with("blosc-") || ["blosc-lz4", "blosc-zstd"].contains(name));
+    }
     if size == 1 {
         // Byte order and planes mean nothing to single bytes.
-        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "all-but-values"];
+        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "all-but-values"];
         chains.retain(|(name, _)| kept.contains(name));
     }
     chains

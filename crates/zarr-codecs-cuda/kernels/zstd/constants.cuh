@@ -36,7 +36,7 @@ constexpr u32 ZSTD_SEQUENCES_BATCH = 8;
 
 // Bytes of the structures of format.cuh.
 constexpr u32 ZSTD_SLOT_SIZE = 40;
-constexpr u32 ZSTD_STATE_SIZE = 72;
+constexpr u32 ZSTD_STATE_SIZE = 76;
 constexpr u32 ZSTD_BLOCK_SIZE = 128;
 constexpr u32 ZSTD_PLAN_SIZE = 104;
 constexpr u32 ZSTD_WAVE_SIZE = 520;

@@ -1,6 +1,7 @@
 // The last stages: where blocks go, and the bytes of the output.
 #pragma once
 
+#include "../bytes.cuh"
 #include "entropy.cuh"
 
 // zstd_resolve: the places of blocks in the output, and the repeated offsets at their starts, as far as this wave goes. What was resolved before is executed by now.
@@ -15,7 +16,7 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
     u32 lane = lane_index();
     u32 output = known.output, frame_start = known.frame_start;
     u32 repeats[3] = {known.repeats[0], known.repeats[1], known.repeats[2]};
-    u32 resolved = known.resolved, reason = ZSTD_GOOD;
+    u32 stream_end = known.stream_end, resolved = known.resolved, reason = ZSTD_GOOD;
     bool more = true;
     while (more && resolved < known.blocks) {
         u32 index = resolved + lane;
@@ -23,7 +24,7 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
         Block& block = p.blocks[slot.first_block + (there ? index : known.blocks - 1)];
         bool now = there && wave_of(known, block.need_before) <= p.wave;
         u32 flags = block.first | block.last << 1 | block.sized << 2 | (block.kind == COMPRESSED_BLOCK && block.sequences != 0) << 3;
-        u32 len = block.output_len;
+        u32 len = block.output_len, my_end = block.stream_end;
         u64 content = block.content_size;
         u32 after[3] = {block.repeats[0], block.repeats[1], block.repeats[2]};
         // Waves end where blocks do: those of this one come first.
@@ -50,12 +51,16 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
             }
             u32 add = warp_shuffle(len, from);
             u64 says = warp_shuffle(content, from);
-            if (add > slot.decoded_len - output) {
+            u32 end = warp_shuffle(my_end, from);
+            if (end != stream_end && output != stream_end) {
+                reason = ZSTD_OUTPUT_TOO_SMALL;
+            } else if (add > end - output) {
                 reason = ZSTD_OUTPUT_TOO_LARGE;
             } else {
                 output += add;
                 if ((is & 6) == 6 && says != output - frame_start) reason = ZSTD_CONTENT_SIZE;
             }
+            stream_end = end;
             resolved++;
         }
         if (lane < count) {
@@ -71,44 +76,10 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
         state->resolved = resolved;
         state->output = output;
         state->frame_start = frame_start;
+        state->stream_end = stream_end;
         for (u32 i = 0; i < 3; i++) state->repeats[i] = repeats[i];
         if (reason != ZSTD_GOOD) fail(state, resolved - 1, reason);
     }
-}
-
-// Writes 16 bytes at any alignment. Scope: one thread.
-DEVICE void store_any(u8* at, const Bytes16& value, u32 count) {
-    if (count == 16 && ((size_t)at & 15) == 0) {
-        store16(at, value);
-    } else if (count == 16 && ((size_t)at & 3) == 0) {
-        for (u32 i = 0; i < 4; i++) ((u32*)at)[i] = value.word[i];
-    } else {
-        UNROLL
-        for (u32 i = 0; i < 16; i++) {
-            if (i < count) at[i] = (u8)(value.word[i / 4] >> 8 * (i % 4));
-        }
-    }
-}
-
-// 16 bytes of `data` from `at`, all of which are there. Scope: one thread.
-template <bool FIXED>
-DEVICE Bytes16 load_any(const u8* data, u32 len, u32 at) {
-    Bytes16 value = {{0, 0, 0, 0}};
-    const u8* from = data + at;
-    u32 skew = (u32)(size_t)from & 3;
-    // Five aligned words hold them; all must be there.
-    if (at >= 4 && at + 20 <= len) {
-        const u32* words = (const u32*)(from - skew);
-        u32 word[5];
-        UNROLL
-        for (u32 i = 0; i < 5; i++) word[i] = FIXED ? load_constant(words + i) : words[i];
-        UNROLL
-        for (u32 i = 0; i < 4; i++) value.word[i] = funnel_right_wrap(word[i + 1], word[i], 8 * skew);
-    } else {
-        UNROLL
-        for (u32 i = 0; i < 16; i++) value.word[i / 4] |= (u32)from[i] << 8 * (i % 4);
-    }
-    return value;
 }
 
 // Copies bytes. Unless FIXED, they may be literals that wait in the output, at or behind the place that they go to. Scope: a block of threads.

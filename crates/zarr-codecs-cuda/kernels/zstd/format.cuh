@@ -15,7 +15,9 @@ struct Slot {
     u32 first_block;
     u32 block_capacity;
     // Not 0: of at most ZSTD_COMPACT_MAX bytes; it stages less, and is executed by one block of threads.
-    u32 is_compact, unused;
+    u32 is_compact;
+    // Not 0: a chunk of blosc, whose streams are frames.
+    u32 is_blosc;
 
     DEVICE_MEMBER Input input() const { return Input{encoded, encoded_len}; }
     DEVICE_MEMBER bool compact() const { return is_compact != 0; }
@@ -35,11 +37,12 @@ struct SlotState {
     // Where its blocks lie in the arena; which wave they are in, or in how many parts, above the lower 16 bits.
     u32 base;
     u32 wave;
-    // Blocks resolved, and executed. At the last one resolved: bytes of output, the start of the frame, repeated offsets.
+    // Blocks resolved, and executed. At the last one resolved: bytes of output, the start of the frame, repeated offsets, and where the output of its stream ends.
     u32 resolved, executed;
     u32 output;
     u32 frame_start;
     u32 repeats[3];
+    u32 stream_end;
     // Not 0: a checksum has to be verified.
     u32 checksums;
     // Of a compact chunk: literals that are decoded to the end of the output.
@@ -91,6 +94,8 @@ struct Block {
     u32 repeats[3];
     u32 entry_repeats[3];
     u32 output, frame_start;
+    // Where the output of the stream ends that it is of: that of the chunk, but for blosc.
+    u32 stream_end;
 };
 static_assert(sizeof(Block) == ZSTD_BLOCK_SIZE, "as the host has it");
 

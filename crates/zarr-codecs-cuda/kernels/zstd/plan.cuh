@@ -13,6 +13,31 @@ DEVICE u32 last_before(bool defines, u32 base, bool inclusive, u32& carry) {
     return found;
 }
 
+// Finds the blocks of a slot, and what is wrong with them. Scope: one thread.
+template <class Found> DEVICE void find_blocks(const Slot& slot, u32 slot_index, SlotState& state, Block* blocks) {
+    Found frames;
+    u32 count = 0, reason = frames.start(slot);
+    if (reason != ZSTD_GOOD) state.error = reason;
+    while (state.error == NO_ERROR) {
+        Block block = {};
+        WalkResult result = frames.next(block, reason);
+        if (result == WALK_END) break;
+        if (result == WALK_FAILED) {
+            state.error = minimum(count, 0xfffffeu) << 8 | reason;
+            break;
+        }
+        if (count == slot.block_capacity) {
+            state.serial = 1;
+            break;
+        }
+        if (block.last && block.checksum) state.checksums = 1;
+        block.slot = slot_index;
+        block.stream_end = frames.output_end;
+        blocks[count++] = block;
+    }
+    state.blocks = state.serial ? 0 : count;
+}
+
 // zstd_plan: finds the blocks of each slot and reads their headers.
 //   grid: a block of ZSTD_PLAN_THREADS threads for each slot
 //   reads: slots, encoded bytes; writes: states (all of it), blocks, the first `blocks` of each slot; shared: a few numbers
@@ -26,26 +51,8 @@ KERNEL(zstd_plan, Decode, ZSTD_PLAN_THREADS, 16) {
     if (thread_index() == 0) {
         SlotState fresh = {};
         fresh.error = NO_ERROR;
-        Walk walk = walk_start(in);
-        u32 count = 0, reason = ZSTD_GOOD;
-        if (in.len == 0) fresh.error = ZSTD_TRUNCATED;
-        for (;;) {
-            Block block = {};
-            WalkResult result = walk_next(walk, block, reason);
-            if (result == WALK_END) break;
-            if (result == WALK_FAILED) {
-                fresh.error = minimum(count, 0xfffffeu) << 8 | reason;
-                break;
-            }
-            if (count == slot.block_capacity) {
-                fresh.serial = 1;
-                break;
-            }
-            if (block.last && block.checksum) fresh.checksums = 1;
-            block.slot = block_index();
-            blocks[count++] = block;
-        }
-        fresh.blocks = fresh.serial ? 0 : count;
+        if (slot.is_blosc) find_blocks<Frames>(slot, block_index(), fresh, blocks);
+        else find_blocks<PlainFrames>(slot, block_index(), fresh, blocks);
         *state = fresh;
         shared[0] = fresh.blocks;
         shared[1] = 0;

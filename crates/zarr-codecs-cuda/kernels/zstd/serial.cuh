@@ -15,23 +15,29 @@ struct SerialShared {
         // 256 threads: 4096 bytes.
         u8 tile[4096 * 2 + (4096 / 3 + 4) * sizeof(Place)];
     };
-    Walk walk;
+    Frames frames;
     Block block;
     // The blocks that describe the tree and the tables, and whether there is one in this frame.
     Block tree, table[3];
     bool has_tree, has_tables;
     WalkResult step;
     u32 reason;
-    u32 index, output, frame_start, repeats[3];
+    u32 index, output, stream_end, frame_start, repeats[3];
 };
 static_assert(sizeof(SerialShared) <= ZSTD_SERIAL_SHARED, "as the host has it");
 
 // The next block, and all that its headers say. Scope: one thread.
-DEVICE_CALL void serial_next(SerialShared& shared, u32 decoded_len) {
+DEVICE_CALL void serial_next(SerialShared& shared) {
     Block block = {};
-    shared.step = walk_next(shared.walk, block, shared.reason);
+    shared.step = shared.frames.next(block, shared.reason);
     if (shared.step != WALK_BLOCK) return;
     shared.reason = ZSTD_GOOD;
+    block.stream_end = shared.frames.output_end;
+    if (block.stream_end != shared.stream_end && shared.output != shared.stream_end) {
+        shared.reason = ZSTD_OUTPUT_TOO_SMALL;
+        return;
+    }
+    shared.stream_end = block.stream_end;
     if (block.first) {
         shared.has_tree = shared.has_tables = false;
         shared.frame_start = shared.output;
@@ -44,7 +50,7 @@ DEVICE_CALL void serial_next(SerialShared& shared, u32 decoded_len) {
     block.output_len = block.size;
     for (u32 i = 0; i < 3; i++) block.entry_repeats[i] = shared.repeats[i];
     if (block.kind == COMPRESSED_BLOCK) {
-        shared.reason = read_block_headers(shared.walk.input, block);
+        shared.reason = read_block_headers(shared.frames.input, block);
         if (shared.reason != ZSTD_GOOD) return;
         if (block.literals_kind == COMPRESSED_LITERALS) {
             shared.tree = block;
@@ -60,7 +66,7 @@ DEVICE_CALL void serial_next(SerialShared& shared, u32 decoded_len) {
         }
         block.output_len = block.literals_len;
     }
-    if (block.output_len > decoded_len - shared.output) shared.reason = ZSTD_OUTPUT_TOO_LARGE;
+    if (block.output_len > block.stream_end - shared.output) shared.reason = ZSTD_OUTPUT_TOO_LARGE;
     shared.block = block;
 }
 
@@ -74,11 +80,12 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
     if (skip) return;
     Input in = slot.input();
     if (first_thread) {
-        shared.walk = walk_start(in);
-        shared.index = shared.output = 0;
+        // What is wrong with it as a whole was found before.
+        shared.frames.start(slot);
+        shared.index = shared.output = shared.stream_end = 0;
     }
     for (;;) {
-        if (first_thread) serial_next(shared, slot.decoded_len);
+        if (first_thread) serial_next(shared);
         block_barrier();
         Block& block = shared.block;
         u32 reason = shared.reason;
@@ -110,7 +117,7 @@ DEVICE_CALL void serial_slot(const Decode& p, SerialShared& shared, u32 slot_ind
                     if (!tables.good) {
                         fail(state, shared.index, tables.reason);
                     } else {
-                        u32 limit = block_output_max(block, slot.decoded_len - block.output);
+                        u32 limit = block_output_max(block, block.stream_end - block.output);
                         u32 logs[3] = {tables.log[0], tables.log[1], tables.log[2]};
                         SequencesResult result = decode_sequences<Wide>(in, block, stream, shared.tables.entries, logs[0], logs[1], logs[2],
                                                                         shared.tables.ring, staged_at(staged, 0, 0), limit);

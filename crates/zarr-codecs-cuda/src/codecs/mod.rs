@@ -2,6 +2,7 @@
 
 pub(crate) mod astype;
 pub(crate) mod bitround;
+pub(crate) mod blosc;
 pub(crate) mod bytes;
 pub(crate) mod cast_value;
 pub(crate) mod crc32c;
@@ -16,7 +17,7 @@ pub(crate) mod zstd;
 
 use zarr_codec_api::{ByteLen, Direction, Stage};
 
-use crate::recipe::Step;
+use crate::recipe::{Frames, Step};
 
 /// The names of all codecs.
 pub(crate) const NAMES: &[&str] = &[
@@ -24,6 +25,8 @@ pub(crate) const NAMES: &[&str] = &[
     "endian",
     "zstd",
     "numcodecs.zstd",
+    "blosc",
+    "numcodecs.blosc",
     "crc32c",
     "numcodecs.crc32c",
     "numcodecs.shuffle",
@@ -50,7 +53,18 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
     match name {
         "bytes" | "endian" => bytes::step(stage),
         "zstd" | "numcodecs.zstd" => match direction {
-            Direction::Decode => zstd::takes(len(&stage.decoded)?).then(|| Step::Zstd { decoded: len(&stage.decoded).unwrap_or(0) }),
+            Direction::Decode => {
+                let decoded = len(&stage.decoded).filter(|&len| zstd::takes(len))?;
+                Some(Step::Frames { frames: Frames::Zstd, decoded })
+            }
+            Direction::Encode => None,
+        },
+        "blosc" | "numcodecs.blosc" => match direction {
+            Direction::Decode => {
+                let frames = blosc::frames(stage)?;
+                let decoded = len(&stage.decoded).filter(|&len| frames != Frames::BloscZstd || zstd::takes(len))?;
+                Some(Step::Frames { frames, decoded })
+            }
             Direction::Encode => None,
         },
         "crc32c" | "numcodecs.crc32c" => crc32c::step(stage),

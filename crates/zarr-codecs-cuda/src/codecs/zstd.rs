@@ -29,7 +29,7 @@ struct Slot {
     first_block: u32,
     block_capacity: u32,
     compact: u32,
-    _unused: u32,
+    is_blosc: u32,
 }
 const _: () = assert!(size_of::<Slot>() == ZSTD_SLOT_SIZE as usize);
 
@@ -173,8 +173,9 @@ pub(crate) fn takes(decoded: u64) -> bool {
     decoded <= u64::from(ZSTD_CONTENT_MAX)
 }
 
-/// Enqueues the decoding of `chunks`. The statuses, 4 bytes each, will be in the buffer that this gives.
-pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
+/// Enqueues the decoding of `chunks`, which are frames, or chunks of blosc whose streams are: then what comes out is still shuffled. The statuses, 4 bytes
+/// each, will be in the memory of the device that this gives.
+pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], in_blosc: bool, context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
     let layout = Layout::new(chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget, engine.multiprocessors());
     if layout.total > context.scratch_budget {
         let message = format!("{} bytes of temporary memory, of a budget of {}", layout.total, context.scratch_budget);
@@ -193,7 +194,7 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
             first_block,
             block_capacity: capacity,
             compact: u32::from(chunk.decoded.len() as u64 <= layout.compact_max),
-            _unused: 0,
+            is_blosc: u32::from(in_blosc),
         });
         first_block += capacity;
     }
@@ -231,10 +232,7 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], context: &Device
     enqueue(context.queue, &reads, &writes, || launch_all(engine, context, params, &slots))?;
 
     let statuses = usize_of(layout.statuses)?;
-    let on_device = scratch.slice(statuses..statuses + chunks.len() * 4)?;
-    let on_host = context.device.allocate_staging(chunks.len() * 4)?;
-    context.queue.copy(&on_device, &on_host)?;
-    Ok(on_host)
+    Ok(scratch.slice(statuses..statuses + chunks.len() * 4)?)
 }
 
 fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Decode, slots: &[Slot]) -> Result<(), BufferError> {

@@ -68,6 +68,21 @@ const CHAINS: &[Chain] = &[
         WIDE,
     ),
     chain(
+        "blosc-lz4",
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":{size},"blocksize":0}}]"#,
+        SIZES,
+    ),
+    chain(
+        "blosc-lz4-bits",
+        r#"[{"name":"bytes","configuration":{"endian":"big"}},{"name":"blosc","configuration":{"cname":"lz4hc","clevel":9,"shuffle":"bitshuffle","typesize":{size},"blocksize":512}},{"name":"crc32c"}]"#,
+        WIDE,
+    ),
+    chain(
+        "blosc-zstd",
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":{size},"blocksize":512}}]"#,
+        SIZES,
+    ),
+    chain(
         "transpose-zstd",
         r#"[{"name":"transpose","configuration":{"order":[2,0,1]}},{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":3,"checksum":false}}]"#,
         SIZES,

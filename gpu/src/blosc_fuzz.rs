@@ -1,0 +1,256 @@
+//! `zarr-gpu fuzz --codec blosc`: random chunks of blosc, decoded in batches, each verdict and each byte compared with those of zarr-codecs-cpu.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use zarr_codec_api::{ArrayRepresentation, Chain, Policy, Registry, Scratch, Target as HostTarget};
+use zarr_meta::{DataType, Extension, FillValue, Json};
+use zstd_frames::Rng;
+use zstd_frames::generate::Generator;
+
+use crate::fuzz::{FuzzArgs, Placing, Result, Target, decode};
+
+/// The inner codec of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inner {
+    Lz4,
+    Zstd,
+}
+
+impl Inner {
+    fn codec(self) -> Result<Extension> {
+        let cname = if self == Self::Lz4 { "lz4" } else { "zstd" };
+        let json = format!(r#"{{"name":"blosc","configuration":{{"cname":"{cname}","clevel":5,"shuffle":"noshuffle"}}}}"#);
+        Ok(Extension::parse(&Json::parse(json.as_bytes())?)?)
+    }
+
+    fn format(self) -> u8 {
+        if self == Self::Lz4 { 1 } else { 4 }
+    }
+}
+
+#[derive(Debug)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// What it should decode to.
+    size: usize,
+}
+
+pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
+    let start = Instant::now();
+    let registry = Registry::new().with(zarr_codecs_cpu::provider());
+    let mut generator = Generator::default();
+    let (mut good, mut different, mut errors) = (0u64, 0u64, BTreeMap::<String, u64>::new());
+    let mut target = Target::new(args.engine, args.seed)?;
+    let mut at = 0;
+    while at < args.frames {
+        let seed = args.seed + at;
+        let rng = Rng::new(seed);
+        let inner = rng.pick(&[Inner::Lz4, Inner::Zstd]);
+        let codec = inner.codec()?;
+        target = target.renewed(args.engine, seed)?.with_codec(codec.clone());
+        let queue = target.device.create_queue()?;
+        let count = if args.batch == 0 { 1 + rng.small(150) as u64 } else { args.batch as u64 }.min(args.frames - at);
+        let chunks: Vec<Chunk> = (0..count).map(|i| chunk(&Rng::new(seed + i), inner, &mut generator, seed + i)).collect();
+        let slots: Vec<(&[u8], usize)> = chunks.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
+        let placing = if rng.chance(50) { Placing::Apart } else { Placing::Packed };
+        let scarce = rng.chance(30).then(|| 1 << rng.range(12, 26));
+        let verdicts = decode(&target, &*queue, &slots, placing, scarce).map_err(|error| format!("batch from seed {seed} on: {error}"))?;
+        for (i, (chunk, verdict)) in chunks.iter().zip(verdicts).enumerate() {
+            let array = ArrayRepresentation {
+                data_type: DataType::UInt8,
+                shape: vec![chunk.size as u64],
+                fill_value: FillValue::default_for(&DataType::UInt8),
+            };
+            let chain = Chain::bind(&[Extension::new("bytes"), codec.clone()], array, &registry, &Policy::Host)?;
+            let mut told = vec![0; chunk.size];
+            let told = chain.decode(&chunk.bytes, HostTarget::Exact(&mut told), &mut Scratch::new()).map(|()| told);
+            match &verdict {
+                Ok(_) => good += 1,
+                Err(words) => *errors.entry(words.clone()).or_default() += 1,
+            }
+            // The device has one inner codec, that of the metadata.
+            let other_codec = chunk.bytes.get(2).is_some_and(|flags| flags >> 5 != inner.format());
+            if verdict.as_ref().ok() == told.as_ref().ok() || (other_codec && verdict.is_err()) {
+                continue;
+            }
+            different += 1;
+            let seed = seed + i as u64;
+            println!(
+                "seed {seed}, {} bytes of {:?} to {}: host {:?}; device {:?}",
+                chunk.bytes.len(),
+                inner,
+                chunk.size,
+                told.err(),
+                verdict.err()
+            );
+            if let Some(folder) = &args.save {
+                std::fs::create_dir_all(folder)?;
+                std::fs::write(folder.join(format!("{seed}-{}.blosc", chunk.size)), &chunk.bytes)?;
+            }
+        }
+        at += count;
+    }
+    println!("{at:>9}  chunks\n{good:>9}  good\n{different:>9}  differ from zarr-codecs-cpu\nerrors:");
+    errors.iter().for_each(|(error, count)| println!("{count:>9}  {error}"));
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+    let reached = 100.0 * good as f64 / at.max(1) as f64;
+    if reached < args.reach {
+        println!("only {reached:.1}% are good, {}% wanted", args.reach);
+    }
+    Ok(if different > 0 || reached < args.reach { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A chunk, put together by hand, so that its streams and its header say what they should, or nearly so.
+fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk {
+    let type_size = rng.pick(&[1usize, 1, 2, 2, 3, 4, 4, 7, 8, 16, 17, 255]);
+    // Frames of zstd at random decide the size of streams themselves.
+    let frame = (inner == Inner::Zstd && rng.chance(60)).then(|| generator.chunk(seed)).filter(|frame| frame.size > 0);
+    let split = rng.chance(50) && frame.is_none();
+    let mut block_size = match &frame {
+        Some(frame) => frame.size,
+        None => 1 + rng.small(if rng.chance(5) { 300_000 } else { 6000 }),
+    };
+    if split && rng.chance(90) {
+        block_size = block_size.next_multiple_of(type_size);
+    }
+    let is_split = split && type_size <= 16 && block_size / type_size >= 128;
+    let blocks = 1 + rng.small(if rng.chance(5) { 100 } else { 5 });
+    let tail = if blocks == 1 || rng.chance(50) { block_size } else { 1 + rng.below(block_size) };
+    let size = block_size * (blocks - 1) + tail;
+    let streams_of = |len: usize| if is_split && len == block_size { type_size } else { 1 };
+    let mut bodies: Vec<(usize, Vec<u8>)> = Vec::new();
+    for block in 0..blocks {
+        let len = if block + 1 == blocks { tail } else { block_size };
+        let streams = streams_of(len);
+        let mut body = Vec::new();
+        for _ in 0..streams {
+            let len = len / streams;
+            let stream = match &frame {
+                Some(frame) if len == frame.size && rng.chance(70) => frame.bytes.clone(),
+                _ => stream(rng, inner, len),
+            };
+            body.extend((stream.len() as u32).to_le_bytes());
+            body.extend(stream);
+        }
+        bodies.push((block, body));
+    }
+    if rng.chance(30) {
+        rng.shuffle(&mut bodies);
+    }
+    let flags = rng.pick(&[0u8, 1, 4, 5]) | if split { 0 } else { 16 } | inner.format() << 5;
+    let mut bytes = vec![2, 1, flags, type_size as u8];
+    bytes.extend((size as u32).to_le_bytes());
+    bytes.extend((block_size as u32).to_le_bytes());
+    bytes.extend([0; 4]);
+    let offsets = bytes.len();
+    bytes.resize(offsets + 4 * blocks, 0);
+    for (block, body) in bodies {
+        let at = (bytes.len() as u32).to_le_bytes();
+        bytes[offsets + 4 * block..][..4].copy_from_slice(&at);
+        bytes.extend(body);
+    }
+    if rng.chance(3) {
+        bytes.truncate(offsets);
+        bytes[2] |= 2;
+        bytes.extend(rng.bytes(size));
+    }
+    let len = bytes.len();
+    bytes[12..16].copy_from_slice(&(len as u32).to_le_bytes());
+    if rng.chance(25) {
+        damage(rng, &mut bytes);
+    }
+    Chunk { bytes, size: if rng.chance(2) { size + 1 } else { size } }
+}
+
+fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
+    let (at, early, in_header) = (rng.below(bytes.len()), rng.small(bytes.len() - 1), rng.below(16.min(bytes.len())));
+    match rng.below(5) {
+        0 => bytes.truncate(at),
+        1 => bytes.push(0),
+        2 => bytes[in_header] = rng.next() as u8,
+        3 => bytes[early] = rng.pick(&[0, 1, 0x7F, 0x80, 0xFF]),
+        _ => bytes[at] ^= 1 << rng.below(8),
+    }
+    if rng.chance(50) && bytes.len() >= 16 {
+        let len = (bytes.len() as u32).to_le_bytes();
+        bytes[12..16].copy_from_slice(&len);
+    }
+}
+
+/// A stream that decodes to `len` bytes, or nearly so.
+fn stream(rng: &Rng, inner: Inner, len: usize) -> Vec<u8> {
+    if rng.chance(8) {
+        return rng.bytes(len);
+    }
+    if inner == Inner::Lz4 {
+        return lz4(rng, len);
+    }
+    let period = 1 + rng.small(40);
+    let data: Vec<u8> = (0..len).map(|i| if rng.chance(3) { rng.next() as u8 } else { (i % period) as u8 }).collect();
+    let frame = zstd::bulk::compress(&data, rng.pick(&[1, 3, 9])).unwrap_or_default();
+    match rng.below(20) {
+        // Frames one behind the other, and such as are skipped.
+        0 | 1 => {
+            let (front, back) = data.split_at(rng.below(len + 1));
+            let parts = [front, back].map(|part| zstd::bulk::compress(part, 3).unwrap_or_default());
+            parts.concat()
+        }
+        2 => [&[0x50, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7][..], &frame].concat(),
+        3 => [&frame[..], &[0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0]].concat(),
+        4 => zstd::bulk::compress(data.get(1..).unwrap_or_default(), 3).unwrap_or_default(),
+        5 => vec![0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0],
+        _ => frame,
+    }
+}
+
+/// An LZ4 block of random sequences for `len` bytes. Most keep to the rules on how a block ends.
+fn lz4(rng: &Rng, len: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut made = 0;
+    // The last match starts 12 bytes before the end, and ends 5 before it.
+    let (last_start, last_literals) = if rng.chance(85) { (12, 5) } else { (rng.range(4, 14), rng.range(0, 6)) };
+    let long = |rng: &Rng| if rng.chance(5) { rng.small(70_000) } else { rng.small(40) };
+    let extra = |out: &mut Vec<u8>, mut rest: usize| {
+        while rest >= 255 {
+            out.push(255);
+            rest -= 255;
+        }
+        out.push(rest as u8);
+    };
+    loop {
+        let literals = long(rng);
+        let room = len.saturating_sub(made + literals);
+        if room < last_start || rng.chance(2) {
+            let rest = len.saturating_sub(made);
+            out.push((rest.min(15) as u8) << 4 | if rng.chance(10) { rng.below(16) as u8 } else { 0 });
+            if rest >= 15 {
+                extra(&mut out, rest - 15);
+            }
+            out.extend(rng.bytes(rest));
+            break;
+        }
+        let most = room.saturating_sub(last_literals).max(4);
+        let matched = (4 + long(rng)).min(most);
+        out.push((literals.min(15) as u8) << 4 | (matched - 4).min(15) as u8);
+        if literals >= 15 {
+            extra(&mut out, literals - 15);
+        }
+        out.extend(rng.bytes(literals));
+        made += literals;
+        let reach = made.min(65535);
+        let offset = match rng.below(400) {
+            0 => 0,
+            1 => reach + 1,
+            2..200 => 1 + rng.small(reach.saturating_sub(1)),
+            _ => 1 + rng.below(reach.max(1)),
+        };
+        out.extend((offset as u16).to_le_bytes());
+        if matched - 4 >= 15 {
+            extra(&mut out, matched - 19);
+        }
+        made += matched;
+    }
+    out
+}
