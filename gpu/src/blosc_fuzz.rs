@@ -52,10 +52,10 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
         target = target.renewed(args.engine, seed)?.with_codec(codec.clone());
         let queue = target.device.create_queue()?;
         let count = if args.batch == 0 { 1 + rng.small(150) as u64 } else { args.batch as u64 }.min(args.frames - at);
-        let chunks: Vec<Chunk> = (0..count).map(|i| chunk(&Rng::new(seed + i), inner, &mut generator, seed + i)).collect();
+        let chunks: Vec<Chunk> = (0..count).map(|i| chunk(&Rng::new(!(seed + i)), inner, &mut generator, seed + i)).collect();
         let slots: Vec<(&[u8], usize)> = chunks.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
         let placing = if rng.chance(50) { Placing::Apart } else { Placing::Packed };
-        let scarce = rng.chance(30).then(|| 1 << rng.range(12, 26));
+        let scarce = rng.chance(30).then(|| 1 << rng.range(8, 22));
         let verdicts = decode(&target, &*queue, &slots, placing, scarce).map_err(|error| format!("batch from seed {seed} on: {error}"))?;
         for (i, (chunk, verdict)) in chunks.iter().zip(verdicts).enumerate() {
             let array = ArrayRepresentation {
@@ -110,6 +110,7 @@ fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk
     let split = rng.chance(50) && frame.is_none();
     let mut block_size = match &frame {
         Some(frame) => frame.size,
+        None if rng.chance(10) => rng.range(28, 33),
         None => 1 + rng.small(if rng.chance(5) { 300_000 } else { 6000 }),
     };
     if split && rng.chance(90) {
@@ -125,8 +126,25 @@ fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk
         let len = if block + 1 == blocks { tail } else { block_size };
         let streams = streams_of(len);
         let mut body = Vec::new();
-        for _ in 0..streams {
+        let mut owed = 0;
+        let shifts = rng.chance(6);
+        for index in 0..streams {
             let len = len / streams;
+            // What one stream lacks, the next one has too much.
+            let len = if owed > 0 {
+                len + std::mem::take(&mut owed)
+            } else if shifts && index + 1 < streams && rng.chance(50) {
+                owed = if rng.chance(30) { len } else { 1 + rng.below(len) };
+                len - owed
+            } else {
+                len
+            };
+            if len == 0 {
+                let nothing: &[u8] = if inner == Inner::Zstd && rng.chance(50) { &[0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0] } else { &[] };
+                body.extend((nothing.len() as u32).to_le_bytes());
+                body.extend(nothing);
+                continue;
+            }
             let stream = match &frame {
                 Some(frame) if len == frame.size && rng.chance(70) => frame.bytes.clone(),
                 _ => stream(rng, inner, len),
@@ -139,6 +157,8 @@ fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk
     if rng.chance(30) {
         rng.shuffle(&mut bodies);
     }
+    let overlap = rng.chance(4) && blocks > 1;
+    let mut before = 0;
     let flags = rng.pick(&[0u8, 1, 4, 5]) | if split { 0 } else { 16 } | inner.format() << 5;
     let mut bytes = vec![2, 1, flags, type_size as u8];
     bytes.extend((size as u32).to_le_bytes());
@@ -147,14 +167,27 @@ fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk
     let offsets = bytes.len();
     bytes.resize(offsets + 4 * blocks, 0);
     for (block, body) in bodies {
-        let at = (bytes.len() as u32).to_le_bytes();
-        bytes[offsets + 4 * block..][..4].copy_from_slice(&at);
-        bytes.extend(body);
+        // Two blocks at one place.
+        let again = overlap && before != 0 && (block + 1 < blocks || tail == block_size);
+        let here = if again { before } else { bytes.len() };
+        bytes[offsets + 4 * block..][..4].copy_from_slice(&(here as u32).to_le_bytes());
+        if !again {
+            before = here;
+            bytes.extend(body);
+        }
     }
     if rng.chance(3) {
         bytes.truncate(offsets);
         bytes[2] |= 2;
         bytes.extend(rng.bytes(size));
+    }
+    if rng.chance(2) {
+        // Nothing was encoded.
+        bytes.truncate(if rng.chance(80) { 16 } else { 17 });
+        bytes[4..8].fill(0);
+        let len = bytes.len() as u32;
+        bytes[12..16].copy_from_slice(&len.to_le_bytes());
+        return Chunk { bytes, size: 0 };
     }
     let len = bytes.len();
     bytes[12..16].copy_from_slice(&(len as u32).to_le_bytes());
@@ -166,7 +199,12 @@ fn chunk(rng: &Rng, inner: Inner, generator: &mut Generator, seed: u64) -> Chunk
 
 fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
     let (at, early, in_header) = (rng.below(bytes.len()), rng.small(bytes.len() - 1), rng.below(16.min(bytes.len())));
-    match rng.below(5) {
+    match rng.below(7) {
+        5 => bytes.truncate(bytes.len().saturating_sub(1 + rng.below(5))),
+        6 if bytes.len() > 20 => {
+            let end = bytes.len() as u32 - rng.below(6) as u32;
+            bytes[16..20].copy_from_slice(&end.to_le_bytes());
+        }
         0 => bytes.truncate(at),
         1 => bytes.push(0),
         2 => bytes[in_header] = rng.next() as u8,
@@ -207,8 +245,27 @@ fn stream(rng: &Rng, inner: Inner, len: usize) -> Vec<u8> {
 
 /// An LZ4 block of random sequences for `len` bytes. Most keep to the rules on how a block ends.
 fn lz4(rng: &Rng, len: usize) -> Vec<u8> {
+    let mut out = sequences(rng, len);
+    if rng.chance(2) {
+        out.extend(rng.bytes(1 + rng.below(3)));
+    }
+    out
+}
+
+fn sequences(rng: &Rng, len: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut made = 0;
+    // A short sequence 32 bytes before the end, of which liblz4 does not ask how close its match comes to it.
+    let tail = rng.below(5);
+    let literals = 14 - rng.below(3);
+    if (28..=32).contains(&len) && rng.chance(60) && (4..=18).contains(&(len - tail - literals)) {
+        out.push((literals as u8) << 4 | (len - tail - literals - 4) as u8);
+        out.extend(rng.bytes(literals));
+        out.extend((rng.range(7, 11) as u16).to_le_bytes());
+        out.push((tail as u8) << 4);
+        out.extend(rng.bytes(tail));
+        return out;
+    }
     // The last match starts 12 bytes before the end, and ends 5 before it.
     let (last_start, last_literals) = if rng.chance(85) { (12, 5) } else { (rng.range(4, 14), rng.range(0, 6)) };
     let long = |rng: &Rng| if rng.chance(5) { rng.small(70_000) } else { rng.small(40) };

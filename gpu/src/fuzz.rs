@@ -140,7 +140,7 @@ pub(crate) enum Placing {
 
 const CANARY: u8 = 0xC5;
 
-/// Decodes chunks as one batch. `scarce` asks for less temporary memory, where that can be.
+/// Decodes chunks as one batch. `scarce`: with so many bytes of temporary memory fewer, where that can be, so that the batch goes through in waves.
 ///
 /// # Errors
 /// When the batch fails as a whole, a byte beside a destination changes, or a failed slot is not zeroed.
@@ -182,7 +182,7 @@ pub(crate) fn decode(
     }
     let full = segment.scratch_len(slots.len());
     let attempt = |scratch_budget: u64| segment.decode(&slots, &DeviceContext { device, queue, scratch_budget });
-    let ticket = match scarce.map(|scarce| attempt(scarce.min(full))) {
+    let ticket = match scarce.map(|scarce| attempt(full.saturating_sub(scarce))) {
         Some(Ok(ticket)) => ticket,
         Some(Err(error)) if error.kind() != CodecErrorKind::Limit => return Err(error.into()),
         _ => attempt(full)?,
@@ -397,7 +397,7 @@ fn work(args: &FuzzArgs, job: usize, next: &AtomicU64) -> Result<Tally> {
             let len = if args.batch == 0 { 1 + rng.small(rest.len() - 1) } else { rest.len() };
             let (batch, after) = rest.split_at(len);
             let placing = if rng.chance(50) { Placing::Apart } else { Placing::Packed };
-            let scarce = rng.chance(30).then(|| 1 << rng.range(12, 26));
+            let scarce = rng.chance(30).then(|| 1 << rng.range(8, 22));
             let slots: Vec<(&[u8], usize)> = batch.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
             let verdicts =
                 decode(&target, &*queue, &slots, placing, scarce).map_err(|error| format!("batch from seed {at} on: {error}"))?;

@@ -5,7 +5,7 @@
 //!
 //! * `zstd`: decoding, with the verdicts and the bytes of libzstd 1.5.7. Frames that need a dictionary are refused. Chunks of more than 512 MiB are left to the
 //!   host. One corner of damaged data is not followed: a block of more than 64 KiB of literals that makes more than its maximum, where libzstd overwrites its own literals.
-//! * `blosc`: decoding, where the inner codec of the metadata is `lz4`, `lz4hc` or `zstd`, with any shuffle, type size and block size. A chunk whose header names
+//! * `blosc`: decoding, where the inner codec of the metadata is `lz4`, `lz4hc` or `zstd` (not with a block size of less than 16 KiB), with any shuffle and type size. A chunk whose header names
 //!   another inner codec is an error that says so; no known writer makes one. `blosclz`, `zlib` and `snappy` are left to the host.
 //! * Both ways: `bytes` in either byte order, `numcodecs.shuffle`, `crc32c`, `transpose`, and the array to array codecs that take one number at a time: `bitround`,
 //!   `scale_offset`, `cast_value`, `numcodecs.fixedscaleoffset`, `numcodecs.astype`, `numcodecs.quantize`. Bytes, NaN and verdicts are those of `zarr-codecs-cpu`.

@@ -54,7 +54,7 @@ pub(crate) enum Step {
     /// A checksum before or behind the data.
     Checksum { at_start: bool },
     /// What compresses, with the most bytes that it may decode to.
-    Frames { frames: Frames, decoded: u64 },
+    Compressed { compression: Compression, decoded: u64 },
     /// The bytes of elements of this size in planes.
     Shuffle { size: u32 },
     /// Elements one behind the other; the bytes of each number of this width reversed, if it is more than 1.
@@ -65,9 +65,10 @@ pub(crate) enum Step {
     Values { op: Option<Op>, pairs: Vec<Pair>, components: usize },
 }
 
-/// What the bytes of a chunk are compressed to.
+/// What decompresses the bytes of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frames {
+pub(crate) enum Compression {
+    /// Frames of zstd.
     Zstd,
     /// Chunks of blosc, by their inner codec.
     BloscLz4,
@@ -81,7 +82,7 @@ pub(crate) struct Checksum {
     pub(crate) at_start: bool,
 }
 
-/// A segment: checksums around frames around checksums around elements. All that becomes of elements is one pass over them.
+/// A segment: checksums around what is compressed, around checksums around elements. All that becomes of elements is one pass over them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recipe {
     /// The names of the codecs, for errors. For decoding the last codec comes first, for encoding the first.
@@ -89,8 +90,8 @@ pub(crate) struct Recipe {
     /// Checksums of encoded bytes, outermost first.
     pub(crate) outer: Vec<Checksum>,
     /// The number of the step, what it is, and the most bytes that come out.
-    pub(crate) frames: Option<(u32, Frames, u64)>,
-    /// Checksums of what comes out of the frames, outermost first.
+    pub(crate) compression: Option<(u32, Compression, u64)>,
+    /// Checksums of what is decompressed, outermost first.
     pub(crate) inner: Vec<Checksum>,
     /// Bytes of a shuffled element; 0 where nothing is shuffled.
     pub(crate) planes: u32,
@@ -154,12 +155,12 @@ impl Recipe {
         let number = self.next_step();
         match step {
             Step::Checksum { at_start } if !self.touches_elements() => {
-                let side = if self.frames.is_some() { &mut self.inner } else { &mut self.outer };
+                let side = if self.compression.is_some() { &mut self.inner } else { &mut self.outer };
                 side.push(Checksum { step: number, at_start });
                 true
             }
-            Step::Frames { frames, decoded } if !self.touches_elements() && self.frames.is_none() => {
-                self.frames = Some((number, frames, decoded));
+            Step::Compressed { compression, decoded } if !self.touches_elements() && self.compression.is_none() => {
+                self.compression = Some((number, compression, decoded));
                 true
             }
             Step::Shuffle { size } if !self.touches_elements() => {

@@ -8,7 +8,7 @@ use crate::codecs::elements::{self, Pass};
 use crate::codecs::{blosc, crc32c, scatter, zstd};
 use crate::constants::*;
 use crate::engine::Engine;
-use crate::recipe::{Checksum, Frames, Op, Pair, Recipe};
+use crate::recipe::{Checksum, Compression, Op, Pair, Recipe};
 use crate::table::{Placed, Records};
 
 /// Where chunks start in memory of their own: kernels write 16 bytes at a time.
@@ -46,7 +46,7 @@ impl KernelSegment {
         Self { engine, recipe: Arc::new(recipe), direction }
     }
 
-    /// Temporary memory besides that of frames and what they decode to.
+    /// Temporary memory besides that of decompression and what comes out of it.
     fn table_len(&self, slots: usize) -> u64 {
         let recipe = &*self.recipe;
         let of_slot = 8 + 2 * u64::from(ELEMENTS_SLOT_SIZE) + scatter::scratch_len(1) + recipe.checksums() as u64 * crc32c::RECORD_LEN;
@@ -147,7 +147,7 @@ impl KernelSegment {
     fn ticket(
         &self,
         known: Vec<Known>,
-        frames: Option<Buffer>,
+        decompressed: Option<Buffer>,
         statuses: Option<Buffer>,
         slots: usize,
         context: &DeviceContext<'_>,
@@ -157,7 +157,7 @@ impl KernelSegment {
             context.queue.copy(&on_device, &on_host)?;
             Ok(on_host)
         };
-        let (frames, statuses) = (frames.map(download).transpose()?, statuses.map(download).transpose()?);
+        let (decompressed, statuses) = (decompressed.map(download).transpose()?, statuses.map(download).transpose()?);
         let event = context.queue.record()?;
         Ok(Ticket::new(KernelCompletion {
             event,
@@ -165,7 +165,7 @@ impl KernelSegment {
             direction: self.direction,
             slots,
             known,
-            frames,
+            decompressed,
             statuses,
         }))
     }
@@ -217,10 +217,10 @@ impl DeviceSegment for KernelSegment {
         self.check_budget(used, context)?;
         let Places { places, units, copies } = self.places(slots, context)?;
 
-        // Where frames decode to: in place, where nothing is left to do.
+        // Where chunks are decompressed to: in place, where nothing is left to do.
         let (around, within) = (recipe.outer.len() * crc32c::LEN, recipe.inner.len() * crc32c::LEN);
         let in_place = |place: &Place<'_>| recipe.is_plain() && within == 0 && place.axes.is_run(units.1);
-        let staged_len = |place: &Place<'_>| match recipe.frames {
+        let staged_len = |place: &Place<'_>| match recipe.compression {
             Some(_) if !in_place(place) => (place.packed_len + within).next_multiple_of(ALIGN),
             _ => 0,
         };
@@ -231,10 +231,10 @@ impl DeviceSegment for KernelSegment {
 
         let batches = |checksums: &[Checksum]| checksums.iter().map(|checksum| crc32c::Batch::new(checksum.step)).collect::<Vec<_>>();
         let (mut outer, mut inner) = (batches(&recipe.outer), batches(&recipe.inner));
-        let (mut known, mut frames, mut packed, mut at) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()), 0);
+        let (mut known, mut compressed, mut packed, mut at) = (Vec::new(), Vec::new(), Vec::with_capacity(slots.len()), 0);
         for (index, (slot, place)) in slots.iter().zip(&places).enumerate() {
             let expected = place.packed_len + around;
-            let is_known_bad = match recipe.frames {
+            let is_known_bad = match recipe.compression {
                 Some(_) => slot.encoded.len() < around,
                 None => slot.encoded.len() != expected,
             };
@@ -242,7 +242,7 @@ impl DeviceSegment for KernelSegment {
                 known.push(Known { slot: index, step: 0, expected, found: slot.encoded.len() });
             }
             let data = if is_known_bad { slot.encoded.slice(0..0)? } else { unwrap(&slot.encoded, &recipe.outer, &mut outer, index)? };
-            if recipe.frames.is_none() {
+            if recipe.compression.is_none() {
                 packed.push((!is_known_bad).then_some(data));
                 continue;
             }
@@ -254,7 +254,7 @@ impl DeviceSegment for KernelSegment {
                 _ => place.region.buffer.slice(place.region.layout.offset..place.region.layout.offset + place.packed_len)?,
             };
             packed.push(Some(unwrap(&target, &recipe.inner, &mut inner, index)?));
-            frames.push((data, target));
+            compressed.push((data, target));
         }
 
         // Which passes there are.
@@ -265,7 +265,7 @@ impl DeviceSegment for KernelSegment {
         for (index, (place, packed)) in places.iter().zip(&packed).enumerate() {
             let (buffer, offset) = (&place.region.buffer, place.region.layout.offset);
             match packed {
-                Some(_) if recipe.frames.is_some() && in_place(place) => {}
+                Some(_) if recipe.compression.is_some() && in_place(place) => {}
                 Some(packed) if recipe.is_plain() => scattered.push((packed.clone(), &*place.region)),
                 Some(packed) => boxes.push(Some(packed), units.0, buffer, offset, place.axes, index)?,
                 None => {}
@@ -284,13 +284,13 @@ impl DeviceSegment for KernelSegment {
         if let Some(table) = &table {
             outer.iter().try_for_each(|batch| batch.check(engine, table, common.statuses, context))?;
         }
-        let of_frames = match recipe.frames {
+        let decompressed = match recipe.compression {
             Some((_, kind, _)) => {
-                let chunks: Vec<zstd::Chunk<'_>> = frames.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
+                let chunks: Vec<zstd::Chunk<'_>> = compressed.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
                 let context = &DeviceContext { scratch_budget: context.scratch_budget - used, ..*context };
                 Some(match kind {
-                    Frames::Zstd => zstd::decode(engine, &chunks, false, context)?,
-                    Frames::BloscLz4 | Frames::BloscZstd => blosc::decode(engine, &chunks, kind, context)?,
+                    Compression::Zstd => zstd::decode(engine, &chunks, false, context)?,
+                    Compression::BloscLz4 | Compression::BloscZstd => blosc::decode(engine, &chunks, kind, context)?,
                 })
             }
             None => None,
@@ -302,7 +302,7 @@ impl DeviceSegment for KernelSegment {
         scatter::scatter(engine, &scattered, context)?;
         if let Some(table) = &table {
             // Zeros of a failed chunk are numbers as well, and may become others.
-            let others = of_frames.as_ref().filter(|_| !recipe.ops.is_empty());
+            let others = decompressed.as_ref().filter(|_| !recipe.ops.is_empty());
             cleared.clear(engine, table, &common.pass(recipe, units, cleared_placed), others, context)?;
         }
         for (packed, region) in &copies {
@@ -310,7 +310,7 @@ impl DeviceSegment for KernelSegment {
         }
         let has_verdicts = recipe.checksums() > 0 || !recipe.ops.is_empty();
         let statuses = table.as_ref().filter(|_| has_verdicts).map(|table| table.slice(common.statuses)).transpose()?;
-        self.ticket(known, of_frames, statuses, slots.len(), context)
+        self.ticket(known, decompressed, statuses, slots.len(), context)
     }
 
     fn scatters(&self) -> bool {
@@ -358,18 +358,18 @@ impl DeviceSegment for KernelSegment {
     }
 
     fn scratch_len(&self, slots: usize) -> u64 {
-        let frames = self.recipe.frames.map_or(0, |(_, frames, len)| {
+        let decompression = self.recipe.compression.map_or(0, |(_, compression, len)| {
             let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
             let decoded = || std::iter::repeat_n(len, slots);
             let of_zstd = || zstd::Layout::new(decoded(), u64::MAX, self.engine.multiprocessors()).total;
-            let needed = match frames {
-                Frames::Zstd => of_zstd(),
-                Frames::BloscLz4 => blosc::scratch_len(decoded()),
-                Frames::BloscZstd => of_zstd().saturating_add(blosc::scratch_len(decoded())),
+            let needed = match compression {
+                Compression::Zstd => of_zstd(),
+                Compression::BloscLz4 => blosc::scratch_len(decoded()),
+                Compression::BloscZstd => of_zstd().saturating_add(blosc::scratch_len(decoded())),
             };
             needed.saturating_add(staged)
         });
-        self.table_len(slots).saturating_add(frames)
+        self.table_len(slots).saturating_add(decompression)
     }
 }
 
@@ -390,8 +390,8 @@ struct KernelCompletion {
     direction: Direction,
     slots: usize,
     known: Vec<Known>,
-    /// Statuses of frames, and those of all else.
-    frames: Option<Buffer>,
+    /// Statuses of what was decompressed, and those of all else.
+    decompressed: Option<Buffer>,
     statuses: Option<Buffer>,
 }
 
@@ -430,20 +430,18 @@ impl Completion for KernelCompletion {
             let bytes = buffer.host_read()?;
             Ok(Some(bytes.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code)).collect()))
         };
-        let (frames, others) = (read(&self.frames)?, read(&self.statuses)?);
-        let frames_step = self.recipe.frames.map_or(0, |(step, ..)| step);
-        let frames_verdict = |status| match self.recipe.frames {
-            Some((_, Frames::BloscLz4 | Frames::BloscZstd, _)) => blosc::verdict(status),
+        let (decompressed, others) = (read(&self.decompressed)?, read(&self.statuses)?);
+        let its_step = self.recipe.compression.map_or(0, |(step, ..)| step);
+        let its_verdict = |status| match self.recipe.compression {
+            Some((_, Compression::BloscLz4 | Compression::BloscZstd, _)) => blosc::verdict(status),
             _ => zstd::verdict(status),
         };
         let of_slot = |slot: usize| {
             let status = |statuses: &Option<Vec<u32>>| statuses.as_ref().and_then(|statuses| statuses.get(slot).copied());
             let other = status(&others).unwrap_or(ELEMENTS_GOOD);
             // The first step that failed is the one to blame.
-            match status(&frames) {
-                Some(frames) if other == ELEMENTS_GOOD || other >> 8 > frames_step => {
-                    frames_verdict(frames).and_then(|()| self.verdict(other))
-                }
+            match status(&decompressed) {
+                Some(code) if other == ELEMENTS_GOOD || other >> 8 > its_step => its_verdict(code).and_then(|()| self.verdict(other)),
                 _ => self.verdict(other),
             }
         };

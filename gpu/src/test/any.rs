@@ -93,7 +93,12 @@ fn chain(random: &mut Random, shape: &[u64], size: usize, depth: u64) -> String 
         }
     }
     let cname = ["lz4", "lz4hc", "zstd", "zlib"][random.below(4) as usize];
-    let blosc = blosc(cname, ["noshuffle", "shuffle", "bitshuffle"][random.below(3) as usize], size, random.below(600) as usize);
+    let blosc = blosc(
+        cname,
+        ["noshuffle", "shuffle", "bitshuffle"][random.below(3) as usize],
+        size,
+        [0, random.below(600) as usize][random.below(2) as usize],
+    );
     let compressors: [&[&str]; 10] =
         [&[], &[], &[ZSTD], &[CHECKED], &[FAST, CRC], &[CRC], &[GZIP], &[GZIP, ZSTD], &[&blosc], &[&blosc, CRC]];
     chain.extend(compressors[random.below(10) as usize].iter().map(|&codec| codec.to_owned()));

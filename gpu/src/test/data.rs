@@ -132,7 +132,7 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
         ("blosc-lz4-bits", format!("{LITTLE},{}", blosc("lz4", "bitshuffle", size, 5000))),
         ("blosc-lz4-as-it-is", format!("{},{LITTLE},{}", transpose("[1,2,0]"), blosc("lz4", "noshuffle", size, 0))),
         ("blosc-zstd", format!("{LITTLE},{}", blosc("zstd", "shuffle", size, 0))),
-        ("blosc-zstd-blocks", format!("{LITTLE},{CRC},{}", blosc("zstd", "bitshuffle", size, 7000))),
+        ("blosc-zstd-blocks", format!("{LITTLE},{CRC},{}", blosc("zstd", "bitshuffle", size, 20_000))),
         ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
     ];
     if !stands_for_its_size(data_type) {

@@ -12,7 +12,7 @@
 // One chunk, as the host describes it.
 struct BloscSlot {
     const u8* encoded;
-    // Room for `decoded_len` bytes each: as they come out of the streams, and as they were encoded.
+    // Room for `decoded_len` bytes each: as they come out of the streams (from a multiple of 256 on), and as they were encoded (at any alignment).
     u8* streams;
     u8* decoded;
     u32 encoded_len, decoded_len;

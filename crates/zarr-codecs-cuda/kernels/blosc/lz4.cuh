@@ -1,20 +1,34 @@
 // Chunks whose streams are LZ4 blocks (lz4_Block_format.md), a warp for each stream: its threads read the sequences together, and share the copies.
 //
-// Verdicts are those of LZ4_decompress_safe where it decodes to as many bytes as it should: with its rules on how a block ends, and zeros for an offset of 0.
+// Verdicts are those of LZ4_decompress_safe where it decodes to as many bytes as it should: with its rules on how a block ends, where it holds blocks to them, and zeros
+// for an offset of 0.
 #pragma once
 
 #include "../bytes.cuh"
 #include "header.cuh"
+
+// The rules on how a block ends (lz4_Block_format.md, "End of block conditions"): the last match starts so many bytes before the end at least, and this many literals follow it.
+constexpr u32 LZ4_MATCH_LIMIT = 12;
+constexpr u32 LZ4_LAST_LITERALS = 5;
+// So many bytes follow the literals of a sequence that is not the last: an offset, a token and the last literals.
+constexpr u32 LZ4_REST = 2 + 1 + LZ4_LAST_LITERALS;
+constexpr u32 LZ4_MIN_MATCH = 4;
+// Lengths that go on in bytes of their own; bytes of those of literals are not among the last so many.
+constexpr u32 LZ4_LONG = 15;
+// A sequence with short lengths that starts with more than so many bytes ahead of it is not held to the rules.
+constexpr u32 LZ4_HASTY_INPUT = 16;
+constexpr u32 LZ4_HASTY_OUTPUT = 32;
 
 // Encoded bytes as a warp reads them: 128 at a time, of which each lane holds 4.
 struct Lz4Input {
     const Input in;
     // Bytes that the chunk starts behind a multiple of 4.
     u32 skew;
-    // Where, from that multiple of 4, the bytes start that the lanes hold.
+    // Where, from that multiple of 4, the bytes start that the lanes hold. At first far from any.
     u32 base, word;
+    static constexpr u32 NOTHING = ~0u - 255;
 
-    DEVICE_MEMBER explicit Lz4Input(const Input& input) : in(input), skew((u32)(size_t)input.data & 3), base(~0u - 255), word(0) {}
+    DEVICE_MEMBER explicit Lz4Input(const Input& input) : in(input), skew((u32)(size_t)input.data & 3), base(NOTHING), word(0) {}
 
     // Up to 4 bytes from `at`, the first of which is there. Scope: a warp.
     DEVICE_MEMBER u32 peek(u32 at) {
@@ -69,16 +83,17 @@ DEVICE bool lz4_decode(Lz4Input& in, u32 at, u32 end, u8* output, u32 output_len
     if (at == end) return false;
     for (;;) {
         u32 token = in.peek(at++) & 0xff, literals = token >> 4, match = token & 15;
-        if (literals == 15) {
-            if (at + 15 >= end) return false;
+        bool hasty = literals < LZ4_LONG && end - at > LZ4_HASTY_INPUT && output_len - to >= LZ4_HASTY_OUTPUT;
+        if (literals == LZ4_LONG) {
+            if (at + LZ4_LONG >= end) return false;
             for (u32 byte = 255; byte == 255;) {
                 byte = in.peek(at++) & 0xff;
                 literals += byte;
-                if (at + 15 > end || literals > output_len) return false;
+                if (at + LZ4_LONG > end || literals > output_len) return false;
             }
         }
         // Nearer to the end than this, there are only literals.
-        bool last = literals + 12 > output_len - to || literals + 8 > end - at;
+        bool last = !hasty && (literals + LZ4_MATCH_LIMIT > output_len - to || literals + LZ4_REST > end - at);
         if (last && (literals != end - at || literals != output_len - to)) return false;
         lz4_copy<true>(in.in.data, in.in.len, at, output + to, literals);
         if (last) return true;
@@ -86,15 +101,16 @@ DEVICE bool lz4_decode(Lz4Input& in, u32 at, u32 end, u8* output, u32 output_len
         to += literals;
         u32 offset = in.peek(at) & 0xffff;
         at += 2;
-        if (match == 15) {
+        hasty = hasty && match < LZ4_LONG && offset >= 8;
+        if (match == LZ4_LONG) {
             for (u32 byte = 255; byte == 255;) {
                 byte = in.peek(at++) & 0xff;
                 match += byte;
-                if (at + 4 > end || match > output_len) return false;
+                if (at + LZ4_LAST_LITERALS - 1 > end || match > output_len) return false;
             }
         }
-        match += 4;
-        if (offset > to || match + 5 > output_len - to) return false;
+        match += LZ4_MIN_MATCH;
+        if (offset > to || (!hasty && match + LZ4_LAST_LITERALS > output_len - to)) return false;
         // Literals are read by other lanes than wrote them; so are matches.
         warp_barrier();
         lz4_repeat(output, to, offset, match);
@@ -133,7 +149,7 @@ KERNEL(blosc_plan, Blosc, BLOSC_PLAN_THREADS, 16) {
 }
 
 // blosc_lz4: the streams of a batch of chunks.
-//   grid: `parts` blocks of BLOSC_LZ4_THREADS threads for each slot; a warp takes every so manieth stream
+//   grid: `parts` blocks of BLOSC_LZ4_THREADS threads for each slot, whose n warps take its streams in turn: stream i is that of warp i mod n
 //   reads: slots, errors, encoded bytes; writes: streams, errors
 KERNEL(blosc_lz4, Blosc, BLOSC_LZ4_THREADS, 8) {
     u32 slot_index = block_index() / p.parts, warps = block_threads() / WARP;

@@ -1,7 +1,7 @@
 // The first stages: what blocks there are, who describes their tables, and where in the arena they are decoded to.
 #pragma once
 
-#include "headers.cuh"
+#include "frames.cuh"
 #include "sequences.cuh"
 
 // Of 32 blocks, the last one before each lane that has `defines` set; `carry` before the first. `carry` becomes the last of all. Scope: a warp.
@@ -23,7 +23,7 @@ template <class Found> DEVICE void find_blocks(const Slot& slot, u32 slot_index,
         WalkResult result = frames.next(block, reason);
         if (result == WALK_END) break;
         if (result == WALK_FAILED) {
-            state.error = minimum(count, 0xfffffeu) << 8 | reason;
+            state.error = minimum(frames.place(count), 0xfffffeu) << 8 | reason;
             break;
         }
         if (count == slot.block_capacity) {
@@ -167,7 +167,8 @@ KERNEL(zstd_assign, Decode, ZSTD_ASSIGN_THREADS, 1) {
         SlotState* state = p.states + minimum(index, p.slot_count - 1);
         u32 need = there ? state->need : 0;
         if (parts != 0) {
-            u32 each = !there ? 0 : parts == 1 ? need : (need + parts - 1) / parts + state->most + 1;
+            // A part, rounded up, and the block that may reach over its end. `room` counts the rounding.
+            u32 each = !there ? 0 : parts == 1 ? need : (need + parts - 1) / parts + state->most;
             u32 sum = warp_inclusive_sum(each);
             if (there) {
                 state->base = at + sum - each;

@@ -4,6 +4,7 @@
 
 #include "checksum.cuh"
 #include "execute.cuh"
+#include "frames.cuh"
 
 struct SerialShared {
     union {

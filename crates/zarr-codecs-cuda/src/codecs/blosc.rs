@@ -10,7 +10,7 @@ use zarr_codec_api::{CodecError, CodecErrorKind, DeviceContext, Stage};
 use crate::codecs::zstd::{self, Chunk};
 use crate::constants::*;
 use crate::engine::{Engine, Kernel, Launch};
-use crate::recipe::Frames;
+use crate::recipe::Compression;
 use crate::table::Records;
 
 /// Where the streams of a chunk start: kernels write 16 bytes at a time.
@@ -24,14 +24,21 @@ const TABLE_GAPS: u64 = 64;
 #[derive(serde::Deserialize)]
 struct Config {
     cname: Option<String>,
+    blocksize: Option<u64>,
 }
 
+/// Blocks of fewer bytes are more than the kernels of zstd decode side by side.
+const MIN_ZSTD_BLOCK: u64 = ZSTD_BLOCK_MAX as u64 / 8;
+/// Positions in a chunk may be a little further than its end.
+const MAX_ENCODED: u32 = u32::MAX - 4096;
+
 /// The inner codec, if it is one that the device has.
-pub(crate) fn frames(stage: &Stage) -> Option<Frames> {
+pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
     let config: Config = stage.codec.config().ok()?;
     match config.cname.as_deref().unwrap_or("lz4") {
-        "lz4" | "lz4hc" => Some(Frames::BloscLz4),
-        "zstd" => Some(Frames::BloscZstd),
+        "lz4" | "lz4hc" => Some(Compression::BloscLz4),
+        // A block size of 0 leaves it to the encoder.
+        "zstd" if config.blocksize.is_none_or(|size| size == 0 || size >= MIN_ZSTD_BLOCK) => Some(Compression::BloscZstd),
         _ => None,
     }
 }
@@ -66,8 +73,13 @@ pub(crate) fn scratch_len(decoded: impl Iterator<Item = u64>) -> u64 {
     decoded.map(of_slot).fold(TABLE_GAPS, u64::saturating_add)
 }
 
-/// Enqueues the decoding of `chunks`, whose inner codec is `frames`. The statuses, 4 bytes each, will be in the memory of the device that this gives.
-pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], frames: Frames, context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
+/// Enqueues the decoding of `chunks`, whose inner codec is that of `compression`. The statuses, 4 bytes each, will be in the memory of the device that this gives.
+pub(crate) fn decode(
+    engine: &dyn Engine,
+    chunks: &[Chunk<'_>],
+    compression: Compression,
+    context: &DeviceContext<'_>,
+) -> Result<Buffer, CodecError> {
     let used = scratch_len(chunks.iter().map(|chunk| chunk.decoded.len() as u64));
     let Some(left) = context.scratch_budget.checked_sub(used) else {
         let message = format!("{used} bytes of temporary memory, of a budget of {}", context.scratch_budget);
@@ -79,6 +91,9 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], frames: Frames, 
         let count = |len: usize| u32::try_from(len).map_err(|_| CodecError::limit("blosc", i32::MAX as usize));
         let (encoded, decoded) = (chunk.encoded.address(), chunk.decoded.address());
         let (encoded_len, decoded_len) = (count(chunk.encoded.len())?, count(chunk.decoded.len())?);
+        if encoded_len > MAX_ENCODED {
+            return Err(CodecError::limit("blosc", MAX_ENCODED as usize));
+        }
         slots.push(Slot { encoded, streams: at as u64, decoded, encoded_len, decoded_len });
         at += chunk.decoded.len().next_multiple_of(ALIGN as usize);
     }
@@ -108,8 +123,8 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], frames: Frames, 
         unsafe { engine.launch(context.queue, kernel, Launch { grid, threads, shared }, bytemuck::bytes_of(params)) }
     };
     let grid = params.slot_count.saturating_mul(params.parts);
-    let (params, statuses) = match frames {
-        Frames::BloscZstd => {
+    let (params, statuses) = match compression {
+        Compression::BloscZstd => {
             let frames: Vec<Chunk<'_>> =
                 chunks.iter().zip(&in_streams).map(|(chunk, decoded)| Chunk { encoded: chunk.encoded, decoded }).collect();
             let statuses = zstd::decode(engine, &frames, true, &DeviceContext { scratch_budget: left, ..*context })?;
@@ -144,8 +159,11 @@ pub(crate) fn verdict(status: u32) -> Result<(), CodecError> {
         BLOSC_OUTSIDE => "a stream reaches outside the chunk",
         BLOSC_OVERLAP => "blocks overlap",
         BLOSC_DAMAGED => "a stream is damaged, or decodes to another number of bytes",
-        _ => return zstd::verdict(status).map_err(|error| CodecError::format("blosc", format!("a zstd stream: {}", error.message()))),
+        _ => match zstd::words(reason) {
+            None => return Ok(()),
+            Some(words) => return Err(CodecError::format("blosc", format!("a zstd stream: {words}"))),
+        },
     };
-    let place = if reason == BLOSC_HEADER || reason == BLOSC_SIZE { String::new() } else { format!(" (block {block})") };
+    let place = if matches!(reason, BLOSC_HEADER | BLOSC_SIZE | BLOSC_OVERLAP) { String::new() } else { format!(" (block {block})") };
     Err(CodecError::format("blosc", format!("{words}{place}")))
 }

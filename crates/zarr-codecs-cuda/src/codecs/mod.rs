@@ -17,7 +17,7 @@ pub(crate) mod zstd;
 
 use zarr_codec_api::{ByteLen, Direction, Stage};
 
-use crate::recipe::{Frames, Step};
+use crate::recipe::{Compression, Step};
 
 /// The names of all codecs.
 pub(crate) const NAMES: &[&str] = &[
@@ -55,15 +55,15 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
         "zstd" | "numcodecs.zstd" => match direction {
             Direction::Decode => {
                 let decoded = len(&stage.decoded).filter(|&len| zstd::takes(len))?;
-                Some(Step::Frames { frames: Frames::Zstd, decoded })
+                Some(Step::Compressed { compression: Compression::Zstd, decoded })
             }
             Direction::Encode => None,
         },
         "blosc" | "numcodecs.blosc" => match direction {
             Direction::Decode => {
-                let frames = blosc::frames(stage)?;
-                let decoded = len(&stage.decoded).filter(|&len| frames != Frames::BloscZstd || zstd::takes(len))?;
-                Some(Step::Frames { frames, decoded })
+                let compression = blosc::compression(stage)?;
+                let decoded = len(&stage.decoded).filter(|&len| compression != Compression::BloscZstd || zstd::takes(len))?;
+                Some(Step::Compressed { compression, decoded })
             }
             Direction::Encode => None,
         },

@@ -305,8 +305,18 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
 /// The words for a status.
 pub(crate) fn verdict(status: u32) -> Result<(), CodecError> {
     let (reason, block) = (status & 0xff, status >> 8);
-    let words = match reason {
-        ZSTD_GOOD => return Ok(()),
+    let Some(words) = words(reason) else { return Ok(()) };
+    let place = match reason {
+        ZSTD_OUTPUT_TOO_SMALL => String::new(),
+        _ => format!(" (block {block})"),
+    };
+    Err(CodecError::format("zstd", format!("{words}{place}")))
+}
+
+/// What is wrong, for a reason; `None`: nothing is.
+pub(crate) fn words(reason: u32) -> Option<&'static str> {
+    Some(match reason {
+        ZSTD_GOOD => return None,
         ZSTD_TRUNCATED => "the bytes end in the middle of a frame",
         ZSTD_MAGIC => "not a zstd frame",
         ZSTD_RESERVED_BIT => "a reserved bit of the frame header is set",
@@ -329,12 +339,7 @@ pub(crate) fn verdict(status: u32) -> Result<(), CodecError> {
         ZSTD_CONTENT_SIZE => "decodes to another size than the frame header says",
         ZSTD_CHECKSUM => "the checksum does not match",
         _ => "failed for an unknown reason",
-    };
-    let place = match reason {
-        ZSTD_OUTPUT_TOO_SMALL => String::new(),
-        _ => format!(" (block {block})"),
-    };
-    Err(CodecError::format("zstd", format!("{words}{place}")))
+    })
 }
 
 fn usize_of(len: u64) -> Result<usize, CodecError> {

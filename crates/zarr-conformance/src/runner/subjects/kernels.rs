@@ -79,7 +79,7 @@ const CHAINS: &[Chain] = &[
     ),
     chain(
         "blosc-zstd",
-        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":{size},"blocksize":512}}]"#,
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":{size},"blocksize":0}}]"#,
         SIZES,
     ),
     chain(
