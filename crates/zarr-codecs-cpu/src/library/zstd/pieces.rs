@@ -37,6 +37,8 @@ pub(crate) struct Pieces {
     turn: Option<usize>,
     /// Decoded bytes to come.
     left: usize,
+    /// Of the frame, if it says how many it has. libzstd does not look where an empty block ends a frame.
+    left_of_frame: Option<usize>,
     /// Decoded bytes at the end that nobody wants; 0 as soon as it shows that they have to be decoded all the same.
     behind: usize,
     started: bool,
@@ -64,7 +66,19 @@ impl Pieces {
     pub(crate) fn new(decoded_len: usize, front: usize) -> Self {
         let behind = decoded_len.saturating_sub(front);
         let memory = MEMORY.take();
-        Self { memory, stage: Stage::Header, wanted: START, room: 0, at: 0, lent: 0, turn: None, left: decoded_len, behind, started: false }
+        Self {
+            memory,
+            stage: Stage::Header,
+            wanted: START,
+            room: 0,
+            at: 0,
+            lent: 0,
+            turn: None,
+            left: decoded_len,
+            left_of_frame: None,
+            behind,
+            started: false,
+        }
     }
 
     pub(crate) fn decode(&mut self, encoded: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
@@ -107,7 +121,7 @@ impl Pieces {
             rest = behind;
             if let Stage::Skip = self.stage {
                 self.wanted = self.wanted.saturating_sub(front.len());
-                self.end_frame_if_done();
+                self.end_frame_if_done()?;
             } else if front.len() == self.wanted {
                 self.take(front, each)?;
             } else {
@@ -157,9 +171,9 @@ impl Pieces {
         let content_size = usize::try_from(header.frameContentSize).unwrap_or(usize::MAX);
         if let sys::ZSTD_FrameType_e::ZSTD_skippableFrame = header.frameType {
             (self.stage, self.wanted) = (Stage::Skip, content_size);
-            self.end_frame_if_done();
-            return Ok(());
+            return self.end_frame_if_done();
         }
+        self.left_of_frame = (header.frameContentSize != sys::ZSTD_CONTENTSIZE_UNKNOWN as u64).then_some(content_size);
         // SAFETY: no conditions.
         let window = unsafe { sys::ZSTD_decodingBufferSize_min(header.windowSize, u64::MAX) };
         if !first || content_size != self.left || header.checksumFlag != 0 {
@@ -207,6 +221,9 @@ impl Pieces {
         let written = unsafe { sys::ZSTD_decompressContinue(context.0.as_ptr(), to.cast(), room, bytes.as_ptr().cast(), bytes.len()) };
         let written = check(written)?;
         self.left = self.left.checked_sub(written).ok_or("the frames decode to more than the chunk")?;
+        if let Some(left) = &mut self.left_of_frame {
+            *left = left.checked_sub(written).ok_or("the frame decodes to more than it says")?;
+        }
         self.at = self.at.saturating_add(written);
         self.wanted = context.wanted();
         let turn = self.turn.is_some_and(|block| self.room.saturating_sub(self.at) < block);
@@ -216,14 +233,17 @@ impl Pieces {
             self.at = if turn { 0 } else { self.at };
             self.lent = self.at;
         }
-        self.end_frame_if_done();
-        Ok(())
+        self.end_frame_if_done()
     }
 
-    fn end_frame_if_done(&mut self) {
+    fn end_frame_if_done(&mut self) -> Result<(), Problem> {
         if self.wanted == 0 {
             (self.stage, self.wanted) = (Stage::Header, START);
+            if self.left_of_frame.take().is_some_and(|left| left > 0) {
+                return Err("the frame decodes to less than it says");
+            }
         }
+        Ok(())
     }
 }
 
@@ -445,6 +465,18 @@ mod tests {
         }
         assert!(in_pieces(&[], 0, 1).is_err(), "no frame");
         assert_eq!(in_pieces(&skippable(9), 0, 4), Ok(Vec::new()));
+    }
+
+    /// libzstd does not look at the size that a frame says it has where an empty block ends it.
+    #[test]
+    fn a_frame_is_as_long_as_it_says() {
+        let whole = data(300_000);
+        // The header, of 257 bytes in a window of 1 KiB, and a last block of none.
+        let empty = [0x28, 0xB5, 0x2F, 0xFD, 0x40, 0x00, 0x01, 0x00, 0x01, 0x00, 0x00];
+        let encoded = [&empty[..], &frame(&whole, 12, true, false)].concat();
+        let mut at_once = vec![0; whole.len()];
+        assert!(decompress(&encoded, &mut at_once).is_err());
+        assert_eq!(in_pieces(&encoded, whole.len(), 1000).err(), Some("the frame decodes to less than it says"));
     }
 
     /// Whatever the damage: what pieces accept, the whole is, too.
