@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every fuzz target, for a few seconds each.
+# Every fuzz target, for a few seconds each. Chance starts at the same place each time, so that a change is judged by what it changes; longer runs, from anywhere, are by hand
+# (benches/record/fuzz.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo xtask fuzz --seconds "${FUZZ_SECONDS:-4}"
+cargo xtask fuzz --seconds "${FUZZ_SECONDS:-4}" --seed "${FUZZ_SEED:-1}"

@@ -24,11 +24,13 @@ struct Wanted {
     seconds: u64,
     target: Option<String>,
     seeds: bool,
+    /// Where chance starts; `None`: somewhere else each time.
+    seed: Option<u32>,
 }
 
 impl Wanted {
     fn parse(args: &[String]) -> Result<Self> {
-        let mut wanted = Self { seconds: 60, target: None, seeds: false };
+        let mut wanted = Self { seconds: 60, target: None, seeds: false, seed: None };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("fuzz: {arg} needs a value"));
@@ -36,6 +38,7 @@ impl Wanted {
                 "--seconds" => wanted.seconds = value()?.parse()?,
                 "--target" => wanted.target = Some(value()?.clone()),
                 "--seeds" => wanted.seeds = true,
+                "--seed" => wanted.seed = Some(value()?.parse()?),
                 other => return Err(format!("fuzz: unknown argument {other}").into()),
             }
         }
@@ -60,7 +63,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     build(&fuzz, wanted.target.as_deref())?;
     let mut failed = Vec::new();
     for target in &targets {
-        let (ok, report) = fuzz_one(&fuzz, target, wanted.seconds)?;
+        let (ok, report) = fuzz_one(&fuzz, target, &wanted)?;
         println!("{report}");
         if !ok {
             failed.push(target.as_str());
@@ -100,7 +103,7 @@ fn build(fuzz: &Path, target: Option<&str>) -> Result<()> {
 }
 
 /// Runs one target. New inputs go to `fuzz/target/corpus`; the seeds are only read.
-fn fuzz_one(fuzz: &Path, target: &str, seconds: u64) -> Result<(bool, String)> {
+fn fuzz_one(fuzz: &Path, target: &str, wanted: &Wanted) -> Result<(bool, String)> {
     let found = fuzz.join("target/corpus").join(target);
     let seeds = fuzz.join("corpus").join(target);
     let artifacts = fuzz.join("artifacts").join(target);
@@ -109,7 +112,10 @@ fn fuzz_one(fuzz: &Path, target: &str, seconds: u64) -> Result<(bool, String)> {
     }
     let start = Instant::now();
     let mut command = Command::new(fuzz.join("target").join(TRIPLE).join("release").join(target));
-    command.args(LIMITS).arg(format!("-max_total_time={seconds}")).arg("-print_final_stats=1");
+    command.args(LIMITS).arg(format!("-max_total_time={}", wanted.seconds)).arg("-print_final_stats=1");
+    if let Some(seed) = wanted.seed {
+        command.arg(format!("-seed={seed}"));
+    }
     command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&found).arg(&seeds);
     // libdeflate includes one file several times, which looks like one global defined twice.
     command.env("ASAN_OPTIONS", "detect_odr_violation=0");

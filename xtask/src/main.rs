@@ -28,8 +28,8 @@ tasks:
   api [--check]                 list the public items of the contract crates in ci/api, or compare
   conformance-peers [--environment] [--record]
                                 hold zarr-python, tensorstore and zarrs to the conformance vectors
-  fuzz [--seconds N] [--target T] [--seeds]
-                                fuzz every target, or one, for N seconds each; or make the seeds anew
+  fuzz [--seconds N] [--target T] [--seed S] [--seeds]
+                                fuzz every target, or one, for N seconds each, from anywhere or from S on; or make the seed inputs anew
   kernels [NAME..] [--check] [--force] [--arch sm_NN] [--resources]
                                 compile the kernels with the pinned CUDA compiler, or check that they are
   gpu-bundle                    build tests and benchmarks for a machine with a GPU: target/gpu-bundle.tar.gz
