@@ -55,7 +55,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
         let chunks: Vec<Chunk> = (0..count).map(|i| chunk(&Rng::new(!(seed + i)), inner, &mut generator, seed + i)).collect();
         let slots: Vec<(&[u8], usize)> = chunks.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
         let placing = if rng.chance(50) { Placing::Apart } else { Placing::Packed };
-        let scarce = rng.chance(30).then(|| 1 << rng.range(8, 22));
+        let scarce = rng.chance(30).then(|| 1 << rng.range(14, 19));
         let verdicts = decode(&target, &*queue, &slots, placing, scarce).map_err(|error| format!("batch from seed {seed} on: {error}"))?;
         for (i, (chunk, verdict)) in chunks.iter().zip(verdicts).enumerate() {
             let array = ArrayRepresentation {
