@@ -142,12 +142,14 @@ fn merge<'a>(axes: &[CopyAxis<'a>], with_source: bool) -> Vec<CopyAxis<'a>> {
 pub(crate) unsafe fn copy_unchecked(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_size: usize) {
     let axes = merge(axes, true);
     // SAFETY: merging keeps the set of element offsets.
-    unsafe { copy_merged(to, from, &axes, item_size) };
+    unsafe { copy_merged(to, from, None, &axes, item_size) };
 }
 
+/// `next`: where the box begins that is copied behind this one, as `[destination, source]`.
+///
 /// # Safety
 /// As [`copy_unchecked`].
-unsafe fn copy_merged(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_size: usize) {
+unsafe fn copy_merged(to: *mut u8, from: *const u8, next: Option<[*const u8; 2]>, axes: &[CopyAxis<'_>], item_size: usize) {
     let Some((first, rest)) = axes.split_first() else {
         // SAFETY: one element, valid by the caller's promise.
         unsafe { std::ptr::copy_nonoverlapping(from, to, item_size) };
@@ -173,21 +175,22 @@ unsafe fn copy_merged(to: *mut u8, from: *const u8, axes: &[CopyAxis<'_>], item_
         && let (Some(step), Some(true)) = (row.destination.stride(), row.source.stride().map(|step| Some(step) == row.destination.stride()))
         && usize::try_from(step) == Ok(item_size)
     {
-        let (len, strides) = (item_size * row.len, [rows_to, rows_from]);
-        if (WORD..=SHORT).contains(&len) {
-            // SAFETY: the same elements: rows of `len` bytes side by side, on both sides.
-            unsafe { copy_short_rows(to, from, rows.len, strides, len) };
+        let rows = Rows { count: rows.len, len: item_size * row.len, strides: [rows_to, rows_from], next };
+        if (WORD..=SHORT).contains(&rows.len) {
+            // SAFETY: the same elements: rows of bytes side by side, on both sides.
+            unsafe { copy_short_rows(to, from, &rows) };
         } else {
             // SAFETY: as above.
-            unsafe { copy_rows(to, from, rows.len, strides, len) };
+            unsafe { copy_rows(to, from, &rows) };
         }
         return;
     }
     for index in 0..first.len {
-        let to = to.wrapping_offset(first.destination.at(index));
-        let from = from.wrapping_offset(first.source.at(index));
+        let at = |index: usize| (to.wrapping_offset(first.destination.at(index)), from.wrapping_offset(first.source.at(index)));
+        let next = if index + 1 < first.len { Some(at(index + 1)).map(|(to, from)| [to.cast_const(), from]) } else { next };
+        let (to, from) = at(index);
         // SAFETY: a sub-box of the caller's box.
-        unsafe { copy_merged(to, from, rest, item_size) };
+        unsafe { copy_merged(to, from, next, rest, item_size) };
     }
 }
 
@@ -197,35 +200,81 @@ const WORD: usize = 16;
 const SHORT: usize = 64;
 
 /// Rows of the same length.
-///
-/// # Safety
-/// As [`copy_unchecked`], for `count` rows of `len` bytes; strides are `[destination, source]`.
-unsafe fn copy_rows(to: *mut u8, from: *const u8, count: usize, strides: [isize; 2], len: usize) {
-    for index in 0..count {
-        let to = to.wrapping_offset(strides[0].wrapping_mul(index as isize));
-        let from = from.wrapping_offset(strides[1].wrapping_mul(index as isize));
-        // SAFETY: a row of the caller's box.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+struct Rows {
+    count: usize,
+    /// In bytes.
+    len: usize,
+    /// `[destination, source]`.
+    strides: [isize; 2],
+    /// Where the rows begin that are copied behind these, likewise.
+    next: Option<[*const u8; 2]>,
+}
+
+impl Rows {
+    /// Asks the processor for the row that is copied some rows behind this one, wherever there are gaps between rows: these it does not foresee by itself, so that a thread waits for
+    /// memory at each row.
+    #[inline]
+    fn foresee(&self, starts: [*const u8; 2], index: usize) {
+        /// Bytes that are copied until a row is that is asked for, unless there are fewer. Longer rows are foreseen.
+        const AHEAD: usize = 4 << 10;
+        let ahead = (AHEAD / self.len.max(1)).min(self.count);
+        let (starts, index) = match self.next {
+            _ if ahead == 0 => return,
+            _ if index + ahead < self.count => (starts, index + ahead),
+            Some(next) => (next, index + ahead - self.count),
+            None => return,
+        };
+        for (start, stride) in starts.into_iter().zip(self.strides) {
+            if stride.unsigned_abs() != self.len {
+                prefetch(start.wrapping_offset(stride.wrapping_mul(index as isize)), self.len);
+            }
+        }
     }
 }
 
-/// Rows of the same length, too short to be worth a call each.
+/// Tells the processor that `len` bytes, of which there need be none, will be wanted.
+#[inline]
+fn prefetch(start: *const u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..len).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (start, len);
+}
+
+/// # Safety
+/// As [`copy_unchecked`], for these rows.
+unsafe fn copy_rows(to: *mut u8, from: *const u8, rows: &Rows) {
+    for index in 0..rows.count {
+        rows.foresee([to, from], index);
+        let to = to.wrapping_offset(rows.strides[0].wrapping_mul(index as isize));
+        let from = from.wrapping_offset(rows.strides[1].wrapping_mul(index as isize));
+        // SAFETY: a row of the caller's box.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, rows.len) };
+    }
+}
+
+/// Rows too short to be worth a call each.
 ///
 /// # Safety
-/// As [`copy_unchecked`], for `count` rows of `len` bytes, `WORD` or more; strides are `[destination, source]`.
-unsafe fn copy_short_rows(to: *mut u8, from: *const u8, count: usize, strides: [isize; 2], len: usize) {
-    for index in 0..count {
-        let to = to.wrapping_offset(strides[0].wrapping_mul(index as isize));
-        let from = from.wrapping_offset(strides[1].wrapping_mul(index as isize));
+/// As [`copy_unchecked`], for these rows, which have `WORD` bytes or more.
+unsafe fn copy_short_rows(to: *mut u8, from: *const u8, rows: &Rows) {
+    for index in 0..rows.count {
+        rows.foresee([to, from], index);
+        let to = to.wrapping_offset(rows.strides[0].wrapping_mul(index as isize));
+        let from = from.wrapping_offset(rows.strides[1].wrapping_mul(index as isize));
         let mut at = 0;
-        while at + WORD <= len {
+        while at + WORD <= rows.len {
             // SAFETY: inside the row.
             unsafe { copy_word(to.wrapping_add(at), from.wrapping_add(at)) };
             at += WORD;
         }
-        if at < len {
+        if at < rows.len {
             // SAFETY: the last word of the row, which overlaps the one before.
-            unsafe { copy_word(to.wrapping_add(len - WORD), from.wrapping_add(len - WORD)) };
+            unsafe { copy_word(to.wrapping_add(rows.len - WORD), from.wrapping_add(rows.len - WORD)) };
         }
     }
 }
