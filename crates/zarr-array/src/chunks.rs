@@ -1,5 +1,6 @@
 //! How one array's chunks are stored: levels of sharding, the codec chain of the innermost chunks, and the order of their axes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -166,16 +167,16 @@ impl Chunks {
         self.shape_at(chunk, self.levels.len())
     }
 
-    /// The codec chain for the innermost chunks at `chunk` of the grid.
-    pub(crate) fn bound_at(&self, chunk: &[u64]) -> Result<Arc<BoundChunk>, CodecError> {
+    /// The codec chain for the innermost chunks at `chunk` of the grid. Borrowed where all have the same: threads that count references to it for each chunk would wait for each other.
+    pub(crate) fn bound_at(&self, chunk: &[u64]) -> Result<Cow<'_, Arc<BoundChunk>>, CodecError> {
         if self.levels.is_empty() && !matches!(self.cuts.grid, ChunkGrid::Regular { .. }) {
-            return self.bound(&self.leaf_shape(chunk));
+            return self.bound(&self.leaf_shape(chunk)).map(Cow::Owned);
         }
         if let Some(bound) = self.uniform.get() {
-            return Ok(Arc::clone(bound));
+            return Ok(Cow::Borrowed(bound));
         }
         let bound = self.bound(&self.leaf_shape(chunk))?;
-        Ok(Arc::clone(self.uniform.get_or_init(|| bound)))
+        Ok(Cow::Borrowed(self.uniform.get_or_init(|| bound)))
     }
 
     /// The codec chain for innermost chunks of a shape.

@@ -1,5 +1,6 @@
 //! Plan: what to ask of a store, and what to do with the answers. No I/O.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -409,7 +410,7 @@ impl Plan {
     }
 
     /// The chain of a chunk, and what of it is wanted.
-    pub(crate) fn bound(&self, node: &ChunkNode) -> Result<Arc<BoundChunk>, ArrayError> {
+    pub(crate) fn bound(&self, node: &ChunkNode) -> Result<Cow<'_, Arc<BoundChunk>>, ArrayError> {
         self.chunks.bound_at(&node.chunk).map_err(|error| self.error(node, error))
     }
 

@@ -62,7 +62,7 @@ impl Array {
             of_axes.map(|((number, len), outer)| (number * len).checked_div(*outer).unwrap_or(0)).collect::<Vec<_>>()
         });
         let codecs = |source| ArrayError::Codecs { path: self.path().to_string(), source };
-        let bound = self.chunks.bound_at(shard.as_deref().unwrap_or(&chunk)).map_err(codecs)?;
+        let bound = self.chunks.bound_at(shard.as_deref().unwrap_or(&chunk)).map_err(codecs)?.into_owned();
         Ok((bound.layout.is_contiguous() && bound.byte_len > 0).then_some(WholeChunk { chunk, shard, bound }))
     }
 

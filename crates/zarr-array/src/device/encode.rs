@@ -62,12 +62,12 @@ pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceT
     // Whether there is anything for the device to do, before chunks are looked at one by one.
     let (chunk, cells) = plan.cut.chunk(0);
     let first = ChunkNode { key: plan.keys.key(&chunk)?, chunk: chunk.into(), cells };
-    let bound = plan.bound(&first)?;
+    let bound = plan.bound(&first)?.into_owned();
     let Some(Segment::Device(segment)) = bound.chain.device_encode().map(|on_device| on_device.segment.clone()) else { return Ok(None) };
     let nodes = innermost(plan)?;
     for node in &nodes {
         let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if plan.covers_leaf(leaf) && is_in_order(leaf));
-        if !is_whole || !Arc::ptr_eq(&plan.bound(node)?, &bound) {
+        if !is_whole || !Arc::ptr_eq(&*plan.bound(node)?, &bound) {
             return Ok(None);
         }
     }

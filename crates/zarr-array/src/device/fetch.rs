@@ -312,7 +312,7 @@ impl Reader {
                     (bytes, work)
                 }
             };
-            chunks.push(Chunk { node, bound, bytes, work });
+            chunks.push(Chunk { node, bound: bound.into_owned(), bytes, work });
         }
         Ok(())
     }
