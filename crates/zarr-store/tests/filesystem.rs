@@ -48,6 +48,32 @@ fn temporary_names_are_no_keys_and_are_swept() {
 }
 
 #[test]
+fn a_part_is_read_whether_it_ends_in_the_value_or_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = FilesystemStore::new(dir.path()).unwrap();
+    store.set(&key("a/b"), "value".into()).unwrap();
+    let part = |text: &str, range: std::ops::Range<u64>, room: usize| {
+        let mut dst = vec![b'-'; room];
+        let read = store.get_into(&key(text), range.into(), &mut dst).map_err(|error| error.kind())?;
+        Ok(read.map(|len| (len, String::from_utf8(dst).unwrap())))
+    };
+    let some = |len: usize, bytes: &str| Ok(Some((len, bytes.to_owned())));
+    assert_eq!(part("a/b", 1..4, 3), some(3, "alu"));
+    assert_eq!(part("a/b", 1..4, 5), some(3, "alu--"));
+    assert_eq!(part("a/b", 3..9, 6), some(2, "ue----"));
+    // No more is asked of the memory than is there to be read.
+    assert_eq!(part("a/b", 3..9, 2), some(2, "ue"));
+    assert_eq!(part("a/b", 5..9, 4), some(0, "----"));
+    assert_eq!(part("a/b", 1..4, 2), Err(StoreErrorKind::Parameter));
+    assert_eq!(part("a/b", 6..9, 3), Err(StoreErrorKind::OutOfRange));
+    assert_eq!(part("a/b", u64::MAX - 2..u64::MAX, 2), Err(StoreErrorKind::OutOfRange));
+    for absent in ["a", "a/c", "a/b/c"] {
+        assert_eq!(part(absent, 0..2, 2), Ok(None), "{absent}");
+        assert_eq!(part(absent, 0..2, 0), Ok(None), "{absent}");
+    }
+}
+
+#[test]
 fn a_reader_stays_with_the_value_that_it_found() {
     let dir = tempfile::tempdir().unwrap();
     let store = FilesystemStore::new(dir.path()).unwrap();
@@ -209,6 +235,9 @@ mod unix {
         }
         assert_eq!(store.get(&key("pipe"), ByteRange::All).unwrap(), None);
         assert_eq!(store.size(&key("pipe")).unwrap(), None);
+        for range in [ByteRange::All, ByteRange::from(0..2)] {
+            assert_eq!(store.get_into(&key("pipe"), range, &mut [0; 2]).unwrap(), None, "{range}");
+        }
         assert!(listed(&store).is_empty());
     }
 
