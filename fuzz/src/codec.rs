@@ -176,6 +176,14 @@ fn decode(chain: &Chain, encoded: &[u8]) -> Option<Decoded> {
             let every = parts.try_for_each(|(index, part)| blocks.decode(index, part));
             assert_eq!(every.is_ok(), result.is_ok(), "blocks decode each on its own, and all at once");
             assert!(every.is_err() || by_block == decoded, "the same comes out");
+            for (index, block) in by_block.chunks(blocks.block_len()).enumerate() {
+                let len = encoded.len() % (block.len() + 1);
+                let front = [0, 0xFF].map(|before| {
+                    let mut front = vec![before; len];
+                    blocks.decode_front(index, &mut front).map(|done| done.is_ok().then_some(front))
+                });
+                assert!(front[0] == front[1], "what the memory held before is no part of the front of a block");
+            }
         }
         if let Some(mut pieces) = chain.pieces(len) {
             let mut in_pieces = Vec::new();

@@ -55,6 +55,16 @@ impl Rows {
         let some = count > 0 && lens.iter().all(|&len| len > 0);
         some.then_some(Self { offset: gathered.offset, count, step, span })
     }
+
+    /// Bytes up to the end of the last row.
+    fn front(&self) -> usize {
+        self.offset + self.count.saturating_sub(1) * self.step + self.span
+    }
+}
+
+/// Whether the front of a block is so short that it is worth leaving out what lies behind.
+fn is_short(front: usize, block_len: usize) -> bool {
+    front <= block_len - block_len / 8
 }
 
 /// Blocks of a chunk, decoded one behind the other.
@@ -63,6 +73,8 @@ struct Window<'a> {
     block_len: usize,
     /// Bytes of the chunk.
     byte_len: usize,
+    /// Bytes up to the end of the last that is wanted.
+    front: usize,
     bytes: Vec<u8>,
     held: Range<usize>,
 }
@@ -103,14 +115,27 @@ impl Window<'_> {
         }
         while self.held.end < needed.end {
             let place = self.edge(self.held.end) - start..self.edge(self.held.end + 1) - start;
-            self.blocks.decode(self.held.end, self.bytes.get_mut(place).unwrap_or_default())?;
+            self.decode(self.held.end, place)?;
             self.held.end += 1;
         }
         Ok(())
     }
+
+    /// Decodes a block to its place among the held bytes; of the last one no more than is wanted, if that is less.
+    fn decode(&mut self, block: usize, place: Range<usize>) -> Result<(), CodecError> {
+        let wanted = self.front.saturating_sub(self.edge(block));
+        if is_short(wanted, place.len())
+            && let Some(front) = self.bytes.get_mut(place.start..place.start + wanted)
+            && let Some(decoded) = self.blocks.decode_front(block, front)
+        {
+            return decoded;
+        }
+        self.blocks.decode(block, self.bytes.get_mut(place).unwrap_or_default())
+    }
 }
 
-/// Decodes what a leaf wants of a chunk into its tile, some rows at a time, and only the blocks that they lie in. `false` when the leaf has no rows.
+/// Decodes what a leaf wants of a chunk into its tile, some rows at a time, and only the blocks that they lie in. `false` when the leaf has no rows, or the chunk is one block that
+/// is wanted to its end.
 pub(crate) fn scatter_blocks(
     bound: &BoundChunk,
     blocks: &dyn Blocks,
@@ -121,8 +146,11 @@ pub(crate) fn scatter_blocks(
     let gathered = gather(leaf, &bound.layout);
     let Some(rows) = Rows::new(leaf, &gathered, bound.layout.item_size) else { return Ok(false) };
     let steps: Vec<Offsets<'_>> = gathered.steps.iter().map(Step::offsets).collect();
-    let block_len = blocks.block_len().max(1);
-    let mut window = Window { blocks, block_len, byte_len: bound.byte_len, bytes: Vec::new(), held: 0..0 };
+    let (block_len, byte_len, front) = (blocks.block_len().max(1), bound.byte_len, rows.front());
+    if block_len >= byte_len && !is_short(front, byte_len) {
+        return Ok(false);
+    }
+    let mut window = Window { blocks, block_len, byte_len, front, bytes: Vec::new(), held: 0..0 };
     let mut scatter = || {
         let mut row = 0;
         while row < rows.count {

@@ -141,8 +141,8 @@ impl Array {
 
     fn decode_whole(&self, bound: &BoundChunk, fetched: Fetched, output: &mut [u8], scratch: &mut Scratch) -> Result<(), CodecError> {
         let decoded = match (is_shared(bound.byte_len) && self.shares()).then(|| bound.chain.blocks(&fetched)).flatten() {
-            Some(blocks) => decode_shared(&*blocks, output, &self.options().pool),
-            None => bound.chain.decode(&fetched, Target::Exact(output), scratch),
+            Some(blocks) if blocks.block_len() < bound.byte_len => decode_shared(&*blocks, output, &self.options().pool),
+            _ => bound.chain.decode(&fetched, Target::Exact(output), scratch),
         };
         if let Fetched::Scratch(bytes, _) = fetched {
             scratch.give(bytes);

@@ -50,6 +50,16 @@ pub trait Blocks: Send + Sync {
     /// # Errors
     /// When the bytes are bad, or `decoded` is not as long as the block.
     fn decode(&self, index: usize, decoded: &mut [u8]) -> Result<(), CodecError>;
+
+    /// Decodes the front of block `index`: its first `decoded.len()` bytes. What it is of a good block is that part of what [`Blocks::decode`] makes of it; what lies behind need not
+    /// be looked at. `None` where that takes no less than all of the block: by default.
+    ///
+    /// # Errors
+    /// When bytes that are looked at are bad, or `decoded` is longer than the block.
+    fn decode_front(&self, index: usize, decoded: &mut [u8]) -> Option<Result<(), CodecError>> {
+        let _ = (index, decoded);
+        None
+    }
 }
 
 /// Decodes one chunk from its start to its end, a piece at a time: a reader that is to copy what is decoded elsewhere needs no room for the whole chunk, neither

@@ -42,8 +42,8 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// For codecs that encode in blocks: those of a chunk of `decoded_len` bytes. `None` where there are not several, or something is wrong with them, which
-    /// [`BytesToBytes::decode`] then tells.
+    /// For codecs that encode in blocks: those of a chunk of `decoded_len` bytes. `None` where there is but one, of which there is no [front](Blocks::decode_front), or something is
+    /// wrong with them, which [`BytesToBytes::decode`] then tells.
     fn blocks<'a>(&self, encoded: &'a [u8], decoded_len: usize) -> Option<Box<dyn Blocks + 'a>> {
         let _ = (encoded, decoded_len);
         None

@@ -154,6 +154,20 @@ fn blosc_headers_are_checked() {
     }
 }
 
+/// Holds the fronts of blocks to what was encoded.
+fn check_fronts(codec: &dyn BytesToBytes, encoded: &[u8], data: &[u8]) {
+    let Some(blocks) = codec.blocks(encoded, data.len()) else { return };
+    for (index, block) in data.chunks(blocks.block_len()).enumerate() {
+        for wanted in [0, 1, block.len() / 3, block.len() - 1, block.len()] {
+            let mut front = vec![0xA5; wanted];
+            if let Some(done) = blocks.decode_front(index, &mut front) {
+                assert!(done.is_ok() && front == block[..wanted], "{wanted} bytes of block {index} of {codec:?}: {done:?}");
+            }
+        }
+        assert!(blocks.decode_front(index, &mut vec![0; block.len() + 1]).is_none_or(|done| done.is_err()), "more than block {index}");
+    }
+}
+
 #[test]
 fn blosc_decodes_block_by_block() {
     let data = generate("ramp", 200_003);
@@ -171,15 +185,46 @@ fn blosc_decodes_block_by_block() {
                     assert_eq!(decoded.is_some(), !stored && !small, "{cname} {shuffle} {type_size} {block_size}");
                     assert!(decoded.is_none_or(|decoded| decoded.unwrap() == data), "{cname} {shuffle} {type_size} {block_size}");
                     assert!(codec.blocks(&encoded, data.len() - 1).is_none(), "another length than the header says");
+                    check_fronts(&*codec, &encoded, &data);
                 }
             }
         }
     }
-    // One block, and bytes that do not shrink.
-    let codec = codec(
-        r#"{"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 8192}}"#,
-    );
-    assert!(codec.blocks(&encode(&*codec, &data[..8192]), 8192).is_none());
+    // One block: where it has a front.
+    let one = |cname: &str, shuffle: &str| {
+        codec(&format!(
+            r#"{{"name": "blosc", "configuration": {{"cname": "{cname}", "clevel": 5, "shuffle": "{shuffle}", "typesize": 4, "blocksize": 8192}}}}"#
+        ))
+    };
+    for (cname, shuffle, has_front) in [
+        ("lz4", "shuffle", true),
+        ("lz4hc", "shuffle", true),
+        ("lz4", "bitshuffle", false),
+        ("zstd", "shuffle", false),
+        ("zlib", "noshuffle", false),
+    ] {
+        let codec = one(cname, shuffle);
+        let encoded = encode(&*codec, &data[..8192]);
+        let blocks = codec.blocks(&encoded, 8192);
+        assert_eq!(blocks.is_some(), has_front, "{cname} {shuffle}");
+        let Some(blocks) = blocks else { continue };
+        for wanted in 0..=8192 {
+            let mut front = vec![0xA5; wanted];
+            blocks.decode_front(0, &mut front).unwrap().unwrap();
+            assert!(front == data[..wanted], "{wanted} bytes of {cname}");
+        }
+        // What is behind the front is not looked at; what is in it, is.
+        let start = u32::from_le_bytes(encoded[16..20].try_into().unwrap()) as usize;
+        for (at, good) in [(encoded.len() - 1, true), (start + 4, false)] {
+            let mut bad = encoded.clone();
+            bad[at] ^= 0xF0;
+            let mut front = vec![0; 64];
+            let done = codec.blocks(&bad, 8192).unwrap().decode_front(0, &mut front).unwrap();
+            assert_eq!(done.is_ok() && front == data[..64], good, "{cname}, byte {at}");
+        }
+    }
+    let codec = one("lz4", "shuffle");
+    // Bytes that do not shrink.
     let noise: Vec<u8> = generate("noise", 800_000).into_iter().step_by(4).collect();
     let encoded = encode(&*codec, &noise);
     assert!(decode(&*codec, &encoded, noise.len()).unwrap() == noise);

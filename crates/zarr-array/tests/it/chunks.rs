@@ -206,6 +206,8 @@ fn chunks_in_blocks_are_decoded_some_blocks_at_a_time() {
         ("lz4", "[0, 1, 2]", 8192, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
         ("zstd", "[2, 0, 1]", 4096, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
         ("lz4", "[0, 2, 1]", 100_000, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
+        ("lz4", "[0, 1, 2]", 1_000_000, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
+        ("lz4", "[1, 0, 2]", 1_000_000, r#"{"name":"bytes","configuration":{"endian":"little"}}"#),
         ("lz4", "[0, 1, 2]", 8192, r#"{"name":"bytes","configuration":{"endian":"big"}}"#),
     ] {
         let blosc = format!(

@@ -22,6 +22,27 @@ pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
     unsafe { decompress_to(encoded, pointer, decoded.len()) }
 }
 
+/// Decodes no more of a block than the first `decoded.len()` bytes, and answers with their number: fewer, if the block has fewer. `None` when as much of it is damaged.
+#[cfg(feature = "blosc")]
+pub(crate) fn decompress_front(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
+    // Of lz4.h, which the bindings leave out.
+    unsafe extern "C" {
+        fn LZ4_decompress_safe_partial(
+            source: *const std::ffi::c_char,
+            target: *mut std::ffi::c_char,
+            source_len: c_int,
+            wanted: c_int,
+            target_len: c_int,
+        ) -> c_int;
+    }
+    let (encoded_len, len) = (c_int::try_from(encoded.len()).ok()?, c_int::try_from(decoded.len()).ok()?);
+    // A bad match, at an offset of 0, is of itself, and so of what the memory held before.
+    decoded.fill(0);
+    // SAFETY: both are slices, and the library stays within them.
+    let written = unsafe { LZ4_decompress_safe_partial(encoded.as_ptr().cast(), decoded.as_mut_ptr().cast(), encoded_len, len, len) };
+    usize::try_from(written).ok()
+}
+
 /// Decodes a block to at most `room` bytes behind what is in `decoded`.
 #[cfg(feature = "lz4")]
 pub(crate) fn decompress_append(encoded: &[u8], decoded: &mut Vec<u8>, room: usize) -> Option<usize> {

@@ -128,6 +128,16 @@ fn blocks(subject: &dyn CodecSubject, trial: &Trial) -> Result<(), Broken> {
             ensure!(memory[range.clone()] == **part, "block {number} of sample {index} is not that part of the whole");
             memory[range].fill(CANARY_BYTE);
             ensure!(memory.iter().all(|&byte| byte == CANARY_BYTE), "block {number} of sample {index} wrote outside of its destination");
+            for wanted in [0, 1, part.len() / 2, part.len() - 1, part.len()] {
+                let mut memory = vec![CANARY_BYTE; wanted + CANARY];
+                let Some(status) = blocks.decode_front(number, &mut memory[..wanted]) else { continue };
+                status.map_err(|error| Broken::Failed(format!("{wanted} bytes of block {number} of sample {index}: {error}")))?;
+                ensure!(memory[..wanted] == part[..wanted], "the front of block {number} of sample {index} is not that part of the whole");
+                let kept = memory[wanted..].iter().all(|&byte| byte == CANARY_BYTE);
+                ensure!(kept, "the front of block {number} of sample {index} was written past its end");
+            }
+            let longer = blocks.decode_front(number, &mut vec![0; part.len() + 1]);
+            ensure!(longer.is_none_or(|status| status.is_err()), "more than block {number} of sample {index} was accepted for its front");
             for other in [part.len() - 1, part.len() + 1] {
                 let accepted = blocks.decode(number, &mut vec![0; other]).is_ok();
                 ensure!(!accepted, "block {number} of sample {index}, of {} bytes, was accepted for {other}", part.len());

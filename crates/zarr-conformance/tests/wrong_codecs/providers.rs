@@ -28,6 +28,8 @@ enum Fault {
     WrongView,
     SecondBlockIsTheFirst,
     BlocksTakeAnyLength,
+    FrontIsTheEnd,
+    FrontTakesAnyLength,
     BlocksAcceptWhatTheWholeDoesNot,
     PiecesStayEncoded,
     PiecesEndAnywhere,
@@ -195,6 +197,16 @@ impl zarr_codec_api::Blocks for Blocks {
         decoded.iter_mut().zip(block).for_each(|(to, from)| *to = *from);
         Ok(())
     }
+    fn decode_front(&self, index: usize, decoded: &mut [u8]) -> Option<Result<(), CodecError>> {
+        let block = self.decoded.chunks(40).nth(index)?;
+        let Some(behind) = block.len().checked_sub(decoded.len()) else {
+            let wrong = CodecError::size("framed", decoded.len(), block.len());
+            return Some(if self.fault == Fault::FrontTakesAnyLength { Ok(()) } else { Err(wrong) });
+        };
+        let from = if self.fault == Fault::FrontIsTheEnd { behind } else { 0 };
+        decoded.iter_mut().zip(&block[from..]).for_each(|(to, from)| *to = *from);
+        Some(Ok(()))
+    }
 }
 
 fn reborrow<'a>(target: &'a mut Target<'_>) -> Target<'a> {
@@ -270,6 +282,8 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         alone(Fault::SaysVerbatim, "codec/verbatim"),
         alone(Fault::SecondBlockIsTheFirst, "codec/decode/blocks"),
         alone(Fault::BlocksTakeAnyLength, "codec/decode/blocks"),
+        alone(Fault::FrontIsTheEnd, "codec/decode/blocks"),
+        alone(Fault::FrontTakesAnyLength, "codec/decode/blocks"),
         alone(Fault::BlocksAcceptWhatTheWholeDoesNot, "codec/decode/blocks"),
         alone(Fault::PiecesStayEncoded, "codec/decode/pieces"),
         alone(Fault::PiecesEndAnywhere, "codec/decode/pieces"),

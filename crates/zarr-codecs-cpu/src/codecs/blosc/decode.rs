@@ -106,15 +106,15 @@ pub(super) struct ChunkBlocks<'a> {
     split: bool,
 }
 
-/// The blocks of a chunk that has several of a size worth a call each, and in which they lie as they should.
+/// The blocks of a chunk that has several of a size worth a call each, or one with a front, and in which they lie as they should.
 pub(super) fn blocks(encoded: &[u8], decoded_len: usize) -> Option<ChunkBlocks<'_>> {
     const LEAST: usize = 1 << 10;
     let header = Header::parse(encoded).ok().filter(|header| header.decoded_len == decoded_len)?;
     let Contents::Blocks { format, shuffle, split } = header.contents else { return None };
-    if header.block_size < LEAST || header.blocks() < 2 {
+    let blocks = ChunkBlocks { header, encoded, format, shuffle, split };
+    if blocks.header.block_size < LEAST || (blocks.header.blocks() < 2 && !blocks.has_front(0)) {
         return None;
     }
-    let blocks = ChunkBlocks { header, encoded, format, shuffle, split };
     let mut budget = Budget::new(encoded);
     for index in 0..blocks.header.blocks() {
         budget.spend(blocks.streams(index).for_each(|_, _, _| Ok(())).ok()?).ok()?;
@@ -126,6 +126,17 @@ impl ChunkBlocks<'_> {
     fn streams(&self, index: usize) -> Streams<'_> {
         let Self { header, encoded, split, .. } = self;
         Streams { header, encoded, split: *split, index, block_len: header.len_of_block(index) }
+    }
+
+    /// Whether the front of a block is that of its streams, and these can be decoded so far.
+    fn has_front(&self, index: usize) -> bool {
+        let streams = self.header.streams(self.split, self.header.len_of_block(index));
+        let whole = match self.shuffle {
+            Shuffle::None => streams == 1,
+            Shuffle::Bytes => streams == self.header.type_size,
+            Shuffle::Bits => false,
+        };
+        whole && self.format == Format::Lz4
     }
 }
 
@@ -144,6 +155,36 @@ impl Blocks for ChunkBlocks<'_> {
             buffers.trim();
             result.map(drop)
         })
+    }
+
+    fn decode_front(&self, index: usize, decoded: &mut [u8]) -> Option<Result<(), CodecError>> {
+        let streams = self.streams(index);
+        if index >= self.header.blocks() || decoded.len() > streams.block_len {
+            return Some(Err(CodecError::size(NAME, streams.block_len, decoded.len())));
+        }
+        if !self.has_front(index) {
+            return None;
+        }
+        if self.shuffle == Shuffle::None {
+            return Some(streams.decode_fronts(decoded.len(), decoded));
+        }
+        let type_size = self.header.type_size;
+        let elements = decoded.len().div_ceil(type_size.max(1));
+        let len = elements.saturating_mul(type_size);
+        Some(BUFFERS.with_borrow_mut(|buffers| {
+            let shuffled = sized(&mut buffers.shuffled, len);
+            let result = streams.decode_fronts(elements, shuffled);
+            if len == decoded.len() {
+                unshuffle(type_size, shuffled, decoded);
+            } else {
+                // The last element is cut.
+                let whole = sized(&mut buffers.bits, len);
+                unshuffle(type_size, shuffled, whole);
+                decoded.iter_mut().zip(whole).for_each(|(to, from)| *to = *from);
+            }
+            buffers.trim();
+            result
+        }))
     }
 }
 
@@ -208,6 +249,27 @@ impl<'a> Streams<'a> {
             offset = start.saturating_add(bytes.len());
         }
         Ok(offset.saturating_sub(block_start))
+    }
+
+    /// Decompresses the first `wanted` bytes of each stream of LZ4 to `fronts`, one behind the other.
+    fn decode_fronts(&self, wanted: usize, fronts: &mut [u8]) -> Result<(), CodecError> {
+        let mut fronts = fronts.chunks_exact_mut(wanted.max(1));
+        let decoded = self.for_each(|stream, len, offset| {
+            let Some(front) = fronts.next() else { return Ok(()) };
+            let written = match stream.get(..wanted).filter(|_| stream.len() == len) {
+                Some(stored) => {
+                    front.copy_from_slice(stored);
+                    Some(wanted)
+                }
+                None => lz4::decompress_front(stream, front),
+            };
+            match written {
+                Some(written) if written == wanted => Ok(()),
+                Some(written) => Err(self.error(format_args!("a stream of {len} bytes decodes to {written}"), offset)),
+                None => Err(self.error("a stream is damaged", offset)),
+            }
+        });
+        decoded.map(drop)
     }
 
     /// Decompresses the streams to the whole of `block`, one behind the other.

@@ -19,6 +19,7 @@
 //!   absent. More than 255, the most that the header holds, is taken as 1.
 //! * *Bytes behind the chunk*, and a chunk of another size than the header says, are errors, as they are for `blosc_cbuffer_validate`.
 //! * Blocks may lie in any order, as several threads write them, but not overlap.
+//! * *Of a block of LZ4 the front can be had alone*, unless its bits are shuffled: what lies behind it is not looked at, bad or not.
 //! * *`clevel` 0*, chunks of less than 128 bytes and those that do not shrink are stored as they are.
 //! * Chunks of 2 GiB and more do not fit the format: encoding them is an error.
 
