@@ -102,9 +102,11 @@ for step in $steps; do
     fuzz)
         step fuzz "$gpu" fuzz --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-blosc "$gpu" fuzz --codec blosc --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        step fuzz-deflate "$gpu" fuzz --codec deflate --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         ;;
     decode)
         step decode "$gpu" decode
+        step decode-gzip "$gpu" decode --codec gzip
         ;;
     bench)
         step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl" --timeline "$results/timeline.json"
@@ -120,7 +122,7 @@ rm -f "$results/.code"
 echo
 echo "== summary of $(cat "$here/COMMIT" 2>/dev/null)"
 cat "$summary"
-for name in decode bench; do
+for name in decode decode-gzip bench; do
     if [ -f "$results/$name.log" ]; then
         echo
         cat "$results/$name.log"

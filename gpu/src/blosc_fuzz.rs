@@ -1,105 +1,47 @@
-//! `zarr-gpu fuzz --codec blosc`: random chunks of blosc, decoded in batches, each verdict and each byte compared with those of zarr-codecs-cpu.
+//! `zarr-gpu fuzz --codec blosc`: random chunks of blosc.
 
-use std::collections::BTreeMap;
-use std::process::ExitCode;
-use std::time::Instant;
-
-use zarr_codec_api::{ArrayRepresentation, Chain, Policy, Registry, Scratch, Target as HostTarget};
-use zarr_meta::{DataType, Extension, FillValue, Json};
+use zarr_meta::{Extension, Json};
 use zstd_frames::Rng;
 use zstd_frames::generate::Generator;
 
-use crate::fuzz::{FuzzArgs, Placing, Result, Target, decode};
+use crate::cpu_fuzz::{Chunk, Family};
+use crate::fuzz::Result;
 
 /// The inner codec of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inner {
+pub(crate) enum Inner {
     Lz4,
     Zstd,
 }
 
 impl Inner {
-    fn codec(self) -> Result<Extension> {
-        let cname = if self == Self::Lz4 { "lz4" } else { "zstd" };
-        let json = format!(r#"{{"name":"blosc","configuration":{{"cname":"{cname}","clevel":5,"shuffle":"noshuffle"}}}}"#);
-        Ok(Extension::parse(&Json::parse(json.as_bytes())?)?)
-    }
-
     fn format(self) -> u8 {
         if self == Self::Lz4 { 1 } else { 4 }
     }
 }
 
-#[derive(Debug)]
-struct Chunk {
-    bytes: Vec<u8>,
-    /// What it should decode to.
-    size: usize,
-}
+/// Makes the chunks.
+#[derive(Default)]
+pub(crate) struct Blosc(Generator);
 
-pub(crate) fn run(args: &FuzzArgs) -> Result<ExitCode> {
-    let start = Instant::now();
-    let registry = Registry::new().with(zarr_codecs_cpu::provider());
-    let mut generator = Generator::default();
-    let (mut good, mut different, mut errors) = (0u64, 0u64, BTreeMap::<String, u64>::new());
-    let mut target = Target::new(args.engine, args.seed)?;
-    let mut at = 0;
-    while at < args.frames {
-        let seed = args.seed + at;
-        let rng = Rng::new(seed);
-        let inner = rng.pick(&[Inner::Lz4, Inner::Zstd]);
-        let codec = inner.codec()?;
-        target = target.renewed(args.engine, seed)?.with_codec(codec.clone());
-        let queue = target.device.create_queue()?;
-        let count = if args.batch == 0 { 1 + rng.small(150) as u64 } else { args.batch as u64 }.min(args.frames - at);
-        let chunks: Vec<Chunk> = (0..count).map(|i| chunk(&Rng::new(!(seed + i)), inner, &mut generator, seed + i)).collect();
-        let slots: Vec<(&[u8], usize)> = chunks.iter().map(|chunk| (&chunk.bytes[..], chunk.size)).collect();
-        let placing = if rng.chance(50) { Placing::Apart } else { Placing::Packed };
-        let scarce = rng.chance(30).then(|| 1 << rng.range(14, 19));
-        let verdicts = decode(&target, &*queue, &slots, placing, scarce).map_err(|error| format!("batch from seed {seed} on: {error}"))?;
-        for (i, (chunk, verdict)) in chunks.iter().zip(verdicts).enumerate() {
-            let array = ArrayRepresentation {
-                data_type: DataType::UInt8,
-                shape: vec![chunk.size as u64],
-                fill_value: FillValue::default_for(&DataType::UInt8),
-            };
-            let chain = Chain::bind(&[Extension::new("bytes"), codec.clone()], array, &registry, &Policy::Host)?;
-            let mut told = vec![0; chunk.size];
-            let told = chain.decode(&chunk.bytes, HostTarget::Exact(&mut told), &mut Scratch::new()).map(|()| told);
-            match &verdict {
-                Ok(_) => good += 1,
-                Err(words) => *errors.entry(words.clone()).or_default() += 1,
-            }
-            // The device has one inner codec, that of the metadata.
-            let other_codec = chunk.bytes.get(2).is_some_and(|flags| flags >> 5 != inner.format());
-            if verdict.as_ref().ok() == told.as_ref().ok() || (other_codec && verdict.is_err()) {
-                continue;
-            }
-            different += 1;
-            let seed = seed + i as u64;
-            println!(
-                "seed {seed}, {} bytes of {:?} to {}: host {:?}; device {:?}",
-                chunk.bytes.len(),
-                inner,
-                chunk.size,
-                told.err(),
-                verdict.err()
-            );
-            if let Some(folder) = &args.save {
-                std::fs::create_dir_all(folder)?;
-                std::fs::write(folder.join(format!("{seed}-{}.blosc", chunk.size)), &chunk.bytes)?;
-            }
-        }
-        at += count;
+impl Family for Blosc {
+    type Kind = Inner;
+    const KINDS: &[Inner] = &[Inner::Lz4, Inner::Zstd];
+
+    fn codec(inner: Inner) -> Result<Extension> {
+        let cname = if inner == Inner::Lz4 { "lz4" } else { "zstd" };
+        let json = format!(r#"{{"name":"blosc","configuration":{{"cname":"{cname}","clevel":5,"shuffle":"noshuffle"}}}}"#);
+        Ok(Extension::parse(&Json::parse(json.as_bytes())?)?)
     }
-    println!("{at:>9}  chunks\n{good:>9}  good\n{different:>9}  differ from zarr-codecs-cpu\nerrors:");
-    errors.iter().for_each(|(error, count)| println!("{count:>9}  {error}"));
-    println!("{:.1} s", start.elapsed().as_secs_f64());
-    let reached = 100.0 * good as f64 / at.max(1) as f64;
-    if reached < args.reach {
-        println!("only {reached:.1}% are good, {}% wanted", args.reach);
+
+    fn chunk(&mut self, inner: Inner, rng: &Rng, seed: u64) -> Chunk {
+        chunk(rng, inner, &mut self.0, seed)
     }
-    Ok(if different > 0 || reached < args.reach { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+
+    /// The device has one inner codec, that of the metadata.
+    fn may_refuse(inner: Inner, chunk: &Chunk) -> bool {
+        chunk.bytes.get(2).is_some_and(|flags| flags >> 5 != inner.format())
+    }
 }
 
 /// A chunk, put together by hand, so that its streams and its header say what they should, or nearly so.

@@ -27,6 +27,9 @@ pub(crate) struct DecodeArgs {
     /// Only rows whose name contains this
     #[arg(long)]
     filter: Vec<String>,
+    /// What the chunks are of
+    #[arg(long, value_enum, default_value_t = DecodeCodec::Zstd)]
+    codec: DecodeCodec,
     /// Runs of each row
     #[arg(long, default_value_t = 7)]
     runs: usize,
@@ -40,6 +43,30 @@ pub(crate) struct DecodeArgs {
     /// Print one line of JSON for each row
     #[arg(long)]
     json: bool,
+}
+
+/// Who compresses the chunks: libzstd at level 3, or zlib-rs at level 5 with the header and end of gzip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DecodeCodec {
+    Zstd,
+    Gzip,
+}
+
+impl DecodeCodec {
+    fn name(self) -> &'static str {
+        if self == Self::Zstd { "zstd" } else { "gzip" }
+    }
+
+    fn compress(self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        match self {
+            Self::Zstd => zstd::bulk::compress(bytes, 3),
+            Self::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(5));
+                encoder.write_all(bytes)?;
+                encoder.finish()
+            }
+        }
+    }
 }
 
 /// What is compressed.
@@ -152,8 +179,8 @@ fn data(kind: Kind, chunk: usize, floats: &[f32]) -> Vec<u8> {
     }
 }
 
-/// The chunks of a row, compressed by libzstd at level 3, and what they decode to.
-fn compress(data: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>> {
+/// The chunks of a row, compressed.
+fn compress(codec: DecodeCodec, data: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let chunks: Vec<&[u8]> = data.chunks(chunk).collect();
     let results: Vec<Mutex<Option<Vec<u8>>>> = chunks.iter().map(|_| Mutex::new(None)).collect();
@@ -164,7 +191,7 @@ fn compress(data: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(bytes) = chunks.get(index) else { break };
-                    let frame = zstd::bulk::compress(bytes, 3).ok();
+                    let frame = codec.compress(bytes).ok();
                     if let Ok(mut result) = results[index].lock() {
                         *result = frame;
                     }
@@ -178,15 +205,25 @@ fn compress(data: &[u8], chunk: usize) -> Result<Vec<Vec<u8>>> {
 fn rows(args: &DecodeArgs) -> Result<()> {
     let device = CudaDevice::new(0)?;
     let floats = fields(args.mib << 20);
-    println!("{:<16} {:>5} {:>6} {:>9} {:>9} {:>9} {:>9} {:>8}", "zstd", "n", "ratio", "GPU ms", "GB/s", "call ms", "temp MiB", "alone ms");
+    println!(
+        "{:<16} {:>5} {:>6} {:>9} {:>9} {:>9} {:>9} {:>8}",
+        args.codec.name(),
+        "n",
+        "ratio",
+        "GPU ms",
+        "GB/s",
+        "call ms",
+        "temp MiB",
+        "alone ms"
+    );
     for (name, kind, kib) in ROWS {
         if !args.filter.is_empty() && !args.filter.iter().any(|filter| name.contains(filter)) {
             continue;
         }
         let bytes = data(kind, kib << 10, &floats);
-        let frames = compress(&bytes, kib << 10)?;
+        let frames = compress(args.codec, &bytes, kib << 10)?;
         if let Some(folder) = &args.packs {
-            write_pack(&folder.join(format!("zstd_{name}.pk")), &frames, &bytes, kib << 10)?;
+            write_pack(&folder.join(format!("{}_{name}.pk", args.codec.name())), &frames, &bytes, kib << 10)?;
         }
         row(args, &device, name, &frames, &bytes, kib << 10)?;
     }
@@ -282,13 +319,13 @@ unsafe impl Engine for TimedEngine {
     }
 }
 
-fn segment(provider: &KernelProvider, len: usize) -> Result<Arc<dyn DeviceSegment>> {
+fn segment(provider: &KernelProvider, codec: DecodeCodec, len: usize) -> Result<Arc<dyn DeviceSegment>> {
     let stage = Stage {
-        codec: Extension::new("zstd"),
+        codec: Extension::new(if codec == DecodeCodec::Zstd { "zstd" } else { "numcodecs.gzip" }),
         decoded: Representation::Bytes(ByteLen::Exact(len as u64)),
         encoded: Representation::Bytes(ByteLen::Exact(len as u64).compressed()),
     };
-    match provider.bind(&[stage], Direction::Decode)?.ok_or("zstd is not taken")?.segment {
+    match provider.bind(&[stage], Direction::Decode)?.ok_or("the codec is not taken")?.segment {
         Segment::Device(segment) => Ok(segment),
         Segment::Host(_) => Err("a segment on the host".into()),
     }
@@ -303,7 +340,7 @@ fn row(args: &DecodeArgs, device: &Arc<CudaDevice>, name: &str, frames: &[Vec<u8
     let marks = Arc::new(Mutex::new(Vec::new()));
     let plain = KernelProvider::new(CudaEngine::new(device)?);
     let timed = KernelProvider::new(TimedEngine { inner: CudaEngine::new(device)?, marks: Arc::clone(&marks) });
-    let (plain, timed) = (segment(&plain, chunk)?, segment(&timed, chunk)?);
+    let (plain, timed) = (segment(&plain, args.codec, chunk)?, segment(&timed, args.codec, chunk)?);
     let queue = device.queue()?;
     // Chunks as they lie in a store's answer: one after the other, at any alignment.
     let encoded: Vec<u8> = frames.concat();

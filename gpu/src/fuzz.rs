@@ -20,10 +20,10 @@ use zstd_frames::{Machine, Oracle, Rng};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Compare decoding of random chunks, good and bad: of zstd with libzstd, of blosc with zarr-codecs-cpu
+/// Compare decoding of random chunks, good and bad: of zstd with libzstd, of others with zarr-codecs-cpu
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FuzzArgs {
-    /// What the chunks are of; of the options below, blosc has `--frames`, `--seed`, `--batch`, `--engine`, `--save` and `--reach` (percent that are good)
+    /// What the chunks are of; of the options below, others than zstd have `--frames`, `--seed`, `--batch`, `--engine`, `--save` and `--reach` (percent that are good)
     #[arg(long, value_enum, default_value_t = CodecKind::Zstd)]
     codec: CodecKind,
     /// Chunks to make
@@ -66,6 +66,8 @@ pub(crate) struct FuzzArgs {
 pub(crate) enum CodecKind {
     Zstd,
     Blosc,
+    /// `gzip` and `zlib`
+    Deflate,
 }
 
 /// Who decodes.
@@ -305,9 +307,10 @@ impl Tally {
 
 pub(crate) fn run(args: &FuzzArgs) -> ExitCode {
     let outcome = match args.codec {
-        CodecKind::Blosc if args.replay.is_some() => Err("--replay is for zstd".into()),
-        CodecKind::Blosc => crate::blosc_fuzz::run(args),
         CodecKind::Zstd if args.replay.is_some() => replay(args),
+        _ if args.replay.is_some() => Err("--replay is for zstd".into()),
+        CodecKind::Blosc => crate::cpu_fuzz::run::<crate::blosc_fuzz::Blosc>(args),
+        CodecKind::Deflate => crate::cpu_fuzz::run::<crate::deflate_fuzz::Deflate>(args),
         CodecKind::Zstd => fuzz(args),
     };
     outcome.unwrap_or_else(|error| {

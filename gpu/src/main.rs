@@ -6,7 +6,9 @@
 
 mod bench;
 mod blosc_fuzz;
+mod cpu_fuzz;
 mod decode;
+mod deflate_fuzz;
 mod fuzz;
 mod test;
 mod zstd_cases;

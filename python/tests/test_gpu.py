@@ -83,13 +83,18 @@ def test_parts(array: zarrgpu.Array, gpu: str, selection: str) -> None:
     assert np.array_equal(array.read(selection, device=gpu).numpy(), array.read(selection).numpy())
 
 
-def test_names_and_policies(array: zarrgpu.Array, gpu: str) -> None:
+def test_names_and_policies(array: zarrgpu.Array, gpu: str, values: np.ndarray, tmp_path: Path) -> None:
     assert array.read(device="cuda").device == array.read(device="auto").device == gpu
-    assert "gzip" in array.explain("cuda")
     with pytest.raises(zarrgpu.ZarrError):
         array.read(device="cuda:99")
+    assert "gzip" in array.explain("cuda")
+    assert array.read(device=gpu, policy="require").numpy().tobytes() == values.tobytes()
+    bz2 = {"name": "numcodecs.bz2", "configuration": {"level": 1}}
+    of_the_cpu = zarrgpu.create_array(tmp_path / "bz2", shape=values.shape, dtype="f4", chunks=(8, 8, 5), compressors=bz2)
+    of_the_cpu[...] = values
+    assert of_the_cpu.read(device=gpu).numpy().tobytes() == values.tobytes()
     with pytest.raises(zarrgpu.UnsupportedError):
-        array.read(device=gpu, policy="require")
+        of_the_cpu.read(device=gpu, policy="require")
 
 
 def test_torch(array: zarrgpu.Array, gpu: str, values: np.ndarray) -> None:

@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
     }
     if filter.is_none() && frames != "0" {
-        for codec in [["zstd", "--jobs", "2"], ["blosc", "--reach", "30"]] {
+        for codec in [["zstd", "--jobs", "2"], ["blosc", "--reach", "30"], ["deflate", "--reach", "30"]] {
             let mut fuzz = sanitized("run");
             fuzz.args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--frames", frames, "--codec"]);
             step(fuzz.args(codec))?;

@@ -83,6 +83,8 @@ entry_points! {
     BloscPlan => blosc_plan,
     BloscLz4 => blosc_lz4,
     BloscUnshuffle => blosc_unshuffle,
+    DeflateDecode => deflate_decode,
+    DeflateDecodeWide => deflate_decode_wide,
     ElementsScatter => elements_scatter,
     ElementsDecode => elements_decode,
     ElementsDecodeValues => elements_decode_values,

@@ -2,6 +2,7 @@
 #include "blosc/lz4.cuh"
 #include "blosc/unshuffle.cuh"
 #include "crc32c/crc32c.cuh"
+#include "deflate/decode.cuh"
 #include "elements/move.cuh"
 #include "elements/scatter.cuh"
 #include "zstd/serial.cuh"

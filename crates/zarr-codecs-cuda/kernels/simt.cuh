@@ -93,6 +93,8 @@ DEVICE u32 count_ones(u32 value) { return __popc(value); }
 // The number of the highest bit; `value` is not 0.
 DEVICE u32 highest_bit(u32 value) { return 31 - __clz(value); }
 DEVICE u32 trailing_zeros(u32 value) { return __ffs(value) - 1; }
+// The lowest bit becomes the highest.
+DEVICE u32 reverse_bits(u32 value) { return __brev(value); }
 
 // The upper half of the product.
 DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
@@ -223,6 +225,11 @@ DEVICE i32 dot_bytes(u32 a, u32 weights, i32 sum) {
 DEVICE u32 count_ones(u32 value) { return (u32)__builtin_popcount(value); }
 DEVICE u32 highest_bit(u32 value) { return 31 - (u32)__builtin_clz(value); }
 DEVICE u32 trailing_zeros(u32 value) { return (u32)__builtin_ctz(value); }
+DEVICE u32 reverse_bits(u32 value) {
+    u32 reversed = 0;
+    for (u32 bit = 0; bit < 32; bit++) reversed |= (value >> bit & 1) << (31 - bit);
+    return reversed;
+}
 
 DEVICE u64 multiply_high(u64 a, u64 b) {
     u64 low = (a & 0xffffffff) * (b & 0xffffffff), left = (a >> 32) * (b & 0xffffffff), right = (a & 0xffffffff) * (b >> 32);

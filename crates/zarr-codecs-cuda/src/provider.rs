@@ -45,14 +45,15 @@ impl CodecProvider for KernelProvider {
             ("bytes" | "endian", Representation::Array(array)) => {
                 Ok(array.byte_len()?.map(|len| Representation::Bytes(ByteLen::Exact(len as u64))))
             }
-            ("zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc", Representation::Bytes(len)) => {
-                Ok(Some(Representation::Bytes(len.compressed())))
-            }
+            (
+                "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib",
+                Representation::Bytes(len),
+            ) => Ok(Some(Representation::Bytes(len.compressed()))),
             ("crc32c" | "numcodecs.crc32c", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.plus(4)))),
             ("numcodecs.shuffle", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(*len))),
             (
-                "bytes" | "endian" | "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "crc32c" | "numcodecs.crc32c"
-                | "numcodecs.shuffle",
+                "bytes" | "endian" | "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib"
+                | "crc32c" | "numcodecs.crc32c" | "numcodecs.shuffle",
                 _,
             ) => Err(CodecError::metadata(name, "stands on the wrong side of the array to bytes codec")),
             // What becomes of data types and fill values the host's implementation says.

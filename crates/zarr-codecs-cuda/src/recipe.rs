@@ -73,6 +73,9 @@ pub(crate) enum Compression {
     /// Chunks of blosc, by their inner codec.
     BloscLz4,
     BloscZstd,
+    /// Members of gzip, and a stream of zlib.
+    Gzip,
+    Zlib,
 }
 
 /// A checksum, and which step of the segment it is.

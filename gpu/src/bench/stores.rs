@@ -34,14 +34,17 @@ const ZSTD: &str = r#"{"name":"zstd","configuration":{"level":3,"checksum":false
 /// As zarr-python compresses arrays of version 2 unless told otherwise.
 const BLOSC_LZ4: &str = r#"{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":0}}"#;
 const BLOSC_ZSTD: &str = r#"{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":4,"blocksize":0}}"#;
+const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
 
-pub(super) const LAYOUTS: [Layout; 6] = [
+pub(super) const LAYOUTS: [Layout; 8] = [
     Layout { name: "raw", codec: None, chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstd", codec: Some(ZSTD), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstdsmall", codec: Some(ZSTD), chunks: [1, 1, 103, 240], shards: None },
     Layout { name: "zstdshard", codec: Some(ZSTD), chunks: [1, 1, 103, 360], shards: Some([4, 2, 721, 1440]) },
     Layout { name: "blosclz4", codec: Some(BLOSC_LZ4), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "blosczstd", codec: Some(BLOSC_ZSTD), chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "gzip", codec: Some(GZIP), chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "gzipsmall", codec: Some(GZIP), chunks: [1, 1, 103, 240], shards: None },
 ];
 
 /// Makes a store, unless it is there. One that was not finished has a file `NAME.making` beside it, and is made anew.

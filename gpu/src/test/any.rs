@@ -10,7 +10,8 @@ use zarr_store_api::AnyStore;
 
 use super::arrays::{agree, reference_options, same, target};
 use super::data::{
-    BIG, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZSTD, blosc, codecs, data_types, elements, options, selection, shuffle, transpose,
+    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZLIB, ZSTD, blosc, codecs, data_types, elements, options, selection, shuffle,
+    transpose,
 };
 use super::{Subject, Test, TestResult};
 
@@ -99,8 +100,22 @@ fn chain(random: &mut Random, shape: &[u64], size: usize, depth: u64) -> String 
         size,
         [0, random.below(600) as usize][random.below(2) as usize],
     );
-    let compressors: [&[&str]; 10] =
-        [&[], &[], &[ZSTD], &[CHECKED], &[FAST, CRC], &[CRC], &[GZIP], &[GZIP, ZSTD], &[&blosc], &[&blosc, CRC]];
-    chain.extend(compressors[random.below(10) as usize].iter().map(|&codec| codec.to_owned()));
+    let compressors: [&[&str]; 14] = [
+        &[],
+        &[],
+        &[ZSTD],
+        &[CHECKED],
+        &[FAST, CRC],
+        &[CRC],
+        &[BZ2],
+        &[BZ2, ZSTD],
+        &[&blosc],
+        &[&blosc, CRC],
+        &[GZIP],
+        &[GZIP, ZSTD],
+        &[ZLIB],
+        &[ZLIB, CRC],
+    ];
+    chain.extend(compressors[random.below(14) as usize].iter().map(|&codec| codec.to_owned()));
     format!("[{}]", chain.join(","))
 }

@@ -11,8 +11,8 @@ use zarr_store::MemoryStore;
 use zarr_store_api::AnyStore;
 
 use super::data::{
-    BIG, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZSTD, codecs, data_types, elements, options, reference, selection, shard, shuffle,
-    transpose,
+    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZLIB, ZSTD, codecs, data_types, elements, options, reference, selection, shard,
+    shuffle, transpose,
 };
 use super::{Subject, Test, TestResult};
 
@@ -99,6 +99,10 @@ fn layouts() -> Vec<(&'static str, [u64; 3], String)> {
         ("gzip", chunks, format!("{LITTLE},{GZIP}")),
         ("gzip-around-zstd", chunks, format!("{LITTLE},{ZSTD},{GZIP}")),
         ("zstd-around-gzip", chunks, format!("{LITTLE},{GZIP},{ZSTD}")),
+        ("bz2", chunks, format!("{LITTLE},{BZ2}")),
+        ("bz2-around-gzip", chunks, format!("{LITTLE},{GZIP},{BZ2}")),
+        ("zstd-around-bz2", chunks, format!("{LITTLE},{BZ2},{ZSTD}")),
+        ("shard-zlib", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZLIB}"), "end")),
         ("zstd-twice", chunks, format!("{LITTLE},{ZSTD},{ZSTD}")),
         ("shard", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{ZSTD}"), "end")),
         ("shard-raw", [6, 4, 60], shard("[2,2,30]", LITTLE, "start")),
@@ -285,12 +289,12 @@ fn policies(subject: &Subject) -> TestResult {
     if !on_device.explain().contains(&format!("on {id} by {}", CodecProvider::name(&subject.provider))) {
         return Err(format!("explain says nothing of {id}: {}", on_device.explain()).into());
     }
-    let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]).codecs(codecs(&format!("[{LITTLE},{GZIP}]"))?);
-    let gzip = filled(&builder, &reference_options(), 1)?;
+    let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks([4, 5, 30]).codecs(codecs(&format!("[{LITTLE},{BZ2}]"))?);
+    let bz2 = filled(&builder, &reference_options(), 1)?;
     let target = target(subject)?;
-    match gzip.with_options(&required).and_then(|array| array.read_to_device(&Selection::all(), &target)) {
-        Ok(_) => Err("gzip was read, though the device was required".into()),
-        Err(_) => agree(&gzip, &Selection::all(), subject, &target),
+    match bz2.with_options(&required).and_then(|array| array.read_to_device(&Selection::all(), &target)) {
+        Ok(_) => Err("bz2 was read, though the device was required".into()),
+        Err(_) => agree(&bz2, &Selection::all(), subject, &target),
     }
 }
 
@@ -342,7 +346,7 @@ fn write(subject: &Subject) -> TestResult {
     let mut chains = layouts();
     let values = r#"{"name":"cast_value","configuration":{"data_type":"int16","out_of_range":"clamp"}}"#;
     let turned = transpose("[2,0,1]");
-    chains.push(("cast", [4, 5, 30], format!("{values},{turned},{BIG},{},{GZIP}", shuffle(2))));
+    chains.push(("cast", [4, 5, 30], format!("{values},{turned},{BIG},{},{BZ2}", shuffle(2))));
     chains.push(("shard-cast", [6, 4, 60], shard("[2,2,30]", &format!("{values},{LITTLE},{},{GZIP}", shuffle(2)), "end")));
     for (name, chunks, chain) in chains {
         let builder = ArrayBuilder::new(SHAPE, DataType::Int32).chunks(chunks).codecs(codecs(&format!("[{chain}]"))?);

@@ -86,6 +86,9 @@ pub(super) const CHECKED: &str = r#"{"name":"zstd","configuration":{"level":19,"
 pub(super) const FAST: &str = r#"{"name":"zstd","configuration":{"level":-5,"checksum":false}}"#;
 pub(super) const CRC: &str = r#"{"name":"crc32c"}"#;
 pub(super) const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
+pub(super) const ZLIB: &str = r#"{"name":"numcodecs.zlib","configuration":{"level":6}}"#;
+/// A compressor that no device has.
+pub(super) const BZ2: &str = r#"{"name":"numcodecs.bz2","configuration":{"level":1}}"#;
 
 /// Chunks of blosc: `shuffle` by its name, and blocks of so many bytes, or as many as the codec wants for 0.
 pub(super) fn blosc(cname: &str, shuffle: &str, size: usize, block: usize) -> String {
@@ -133,6 +136,9 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
         ("blosc-lz4-as-it-is", format!("{},{LITTLE},{}", transpose("[1,2,0]"), blosc("lz4", "noshuffle", size, 0))),
         ("blosc-zstd", format!("{LITTLE},{}", blosc("zstd", "shuffle", size, 0))),
         ("blosc-zstd-blocks", format!("{LITTLE},{CRC},{}", blosc("zstd", "bitshuffle", size, 20_000))),
+        ("gzip", format!("{LITTLE},{GZIP}")),
+        ("zlib-shuffle", format!("{LITTLE},{},{ZLIB}", shuffle(size))),
+        ("gzip-crc32c", format!("{},{BIG},{CRC},{GZIP},{CRC}", transpose("[1,2,0]"))),
         ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
     ];
     if !stands_for_its_size(data_type) {
@@ -141,7 +147,7 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
     }
     if size == 1 {
         // Byte order and planes mean nothing to single bytes.
-        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "all-but-values"];
+        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "gzip", "all-but-values"];
         chains.retain(|(name, _)| kept.contains(name));
     }
     chains

@@ -193,10 +193,7 @@ struct Places {
         u32 place = staged.places[index], mask = ZSTD_TILE_STEP - 1;
         return Start{step_start + 1 + ((place - 1) & mask), step_literals + (((place >> 12) - step_literals) & mask), offset(index)};
     }
-    DEVICE_MEMBER u32 offset(u32 index) const {
-        u32 low = staged.places[index] >> 24;
-        return low | (Format::OFFSET_BITS == Compact::OFFSET_BITS ? ((const u16*)staged.offsets)[index] : ((const u32*)staged.offsets)[index]) << 8;
-    }
+    DEVICE_MEMBER u32 offset(u32 index) const { return Format::offset(staged, index); }
 };
 // As staged for blocks of any size: places are found by a search, and nothing is left out.
 template <u32 STEPS>

@@ -155,6 +155,7 @@ struct Compact {
         to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
         ((u16*)to.offsets)[index] = (u16)(offset >> 8);
     }
+    DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) { return from.places[index] >> 24 | (u32)((const u16*)from.offsets)[index] << 8; }
 };
 struct Full {
     static constexpr u32 OFFSET_BITS = 30;
@@ -163,6 +164,7 @@ struct Full {
         to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
         ((u32*)to.offsets)[index] = offset >> 8;
     }
+    DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) { return from.places[index] >> 24 | ((const u32*)from.offsets)[index] << 8; }
 };
 // 16 bytes each, for blocks of any size.
 struct Wide {

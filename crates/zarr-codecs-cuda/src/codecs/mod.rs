@@ -6,6 +6,7 @@ pub(crate) mod blosc;
 pub(crate) mod bytes;
 pub(crate) mod cast_value;
 pub(crate) mod crc32c;
+pub(crate) mod deflate;
 pub(crate) mod elements;
 pub(crate) mod fixedscaleoffset;
 pub(crate) mod quantize;
@@ -27,6 +28,9 @@ pub(crate) const NAMES: &[&str] = &[
     "numcodecs.zstd",
     "blosc",
     "numcodecs.blosc",
+    "gzip",
+    "numcodecs.gzip",
+    "numcodecs.zlib",
     "crc32c",
     "numcodecs.crc32c",
     "numcodecs.shuffle",
@@ -65,6 +69,10 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
                 let decoded = len(&stage.decoded).filter(|&len| compression != Compression::BloscZstd || zstd::takes(len))?;
                 Some(Step::Compressed { compression, decoded })
             }
+            Direction::Encode => None,
+        },
+        "gzip" | "numcodecs.gzip" | "numcodecs.zlib" => match direction {
+            Direction::Decode => Some(Step::Compressed { compression: deflate::compression(stage)?, decoded: len(&stage.decoded)? }),
             Direction::Encode => None,
         },
         "crc32c" | "numcodecs.crc32c" => crc32c::step(stage),

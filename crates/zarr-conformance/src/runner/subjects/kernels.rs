@@ -82,6 +82,17 @@ const CHAINS: &[Chain] = &[
         r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":{size},"blocksize":0}}]"#,
         SIZES,
     ),
+    chain("gzip", r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"gzip","configuration":{"level":5}}]"#, SIZES),
+    chain(
+        "zlib-shuffle",
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.shuffle","configuration":{"elementsize":{size}}},{"name":"numcodecs.zlib","configuration":{"level":1}}]"#,
+        WIDE,
+    ),
+    chain(
+        "gzip-stored-crc32c",
+        r#"[{"name":"bytes","configuration":{"endian":"big"}},{"name":"crc32c"},{"name":"gzip","configuration":{"level":0}},{"name":"crc32c"}]"#,
+        WIDE,
+    ),
     chain(
         "transpose-zstd",
         r#"[{"name":"transpose","configuration":{"order":[2,0,1]}},{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":3,"checksum":false}}]"#,
