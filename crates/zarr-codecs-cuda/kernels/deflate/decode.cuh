@@ -147,6 +147,8 @@ template <class Span> DEVICE bool read_code_lengths(const Words& words, DeflateS
     u32 lane = lane_index(), all = shared.literal_count + shared.distance_count, read = 0, last = NO_LEN;
     u64 position = shared.position;
     const u32* table = shared.distance_table;
+    // One lane will write it.
+    warp_barrier();
     for (;;) {
         u32 base = (u32)(position / 32), first = (u32)(position % 32);
         const Words near = words.from(base);
