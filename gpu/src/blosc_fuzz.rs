@@ -39,7 +39,7 @@ impl Family for Blosc {
     }
 
     /// The device has one inner codec, that of the metadata.
-    fn may_refuse(inner: Inner, chunk: &Chunk) -> bool {
+    fn may_refuse(inner: Inner, chunk: &Chunk, _: &str) -> bool {
         chunk.bytes.get(2).is_some_and(|flags| flags >> 5 != inner.format())
     }
 }

@@ -29,8 +29,9 @@ impl Family for Deflate {
         chunk(rng, format)
     }
 
-    fn may_refuse(_: Format, _: &Chunk) -> bool {
-        false
+    /// Of blocks with codes, there may be too many for so few bytes.
+    fn may_refuse(_: Format, _: &Chunk, words: &str) -> bool {
+        words.starts_with("more blocks than")
     }
 }
 
@@ -41,6 +42,7 @@ fn chunk(rng: &Rng, format: Format) -> Chunk {
         if index > 0 && rng.chance(20) {
             bytes.resize(bytes.len() + rng.small(600), 0);
         }
+        let start = bytes.len();
         let (mut body, data) = if rng.chance(40) { compressed(rng) } else { by_hand(rng) };
         let mut data = data;
         if rng.chance(15) {
@@ -62,6 +64,9 @@ fn chunk(rng: &Rng, format: Format) -> Chunk {
             Format::Zlib => bytes.extend(libdeflater::adler32(&data).to_be_bytes()),
         }
         size += data.len();
+        if index > 0 && rng.chance(2) {
+            bytes[start + 1] ^= 1 << rng.below(8);
+        }
     }
     if rng.chance(10) {
         bytes.resize(bytes.len() + rng.small(700), 0);
@@ -82,7 +87,11 @@ fn chunk(rng: &Rng, format: Format) -> Chunk {
 
 fn header(rng: &Rng, format: Format, bytes: &mut Vec<u8>) {
     if format == Format::Zlib {
-        let method = if rng.chance(3) { rng.next() as u8 } else { 8 | (rng.below(8) as u8) << 4 };
+        let method = match rng.below(30) {
+            0 => rng.next() as u8,
+            1 => 8 | (rng.below(16) as u8) << 4,
+            _ => 8 | (rng.below(8) as u8) << 4,
+        };
         let mut flags = (rng.below(4) as u8) << 6 | if rng.chance(2) { 0x20 } else { 0 };
         flags += (31 - (u32::from(method) << 8 | u32::from(flags)) % 31) as u8 % 31;
         bytes.extend([method, flags]);
@@ -125,8 +134,16 @@ fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
 
 /// As an encoder makes it of data that look like something.
 fn compressed(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
-    let len = if rng.chance(5) { rng.small(2_000_000) } else { rng.small(60_000) };
-    let data: Vec<u8> = match rng.below(6) {
+    // Once in a while so much that sums need more than 32 bits.
+    let huge = rng.below(4000) == 0;
+    let len = if huge {
+        17_500_000
+    } else if rng.chance(5) {
+        rng.small(2_000_000)
+    } else {
+        rng.small(60_000)
+    };
+    let data: Vec<u8> = match if huge { 2 } else { rng.below(6) } {
         0 => rng.bytes(len),
         1 => {
             let period = 1 + rng.small(40_000);
@@ -265,7 +282,7 @@ fn by_hand(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
                 bits.push(if rng.chance(20) { 0x7f } else { 0 }, pad as u32);
                 let content = rng.bytes(rng.small(if rng.chance(5) { 65_535 } else { 700 }));
                 let len = content.len() as u16;
-                let complement = if rng.chance(1) { 0 } else { !len };
+                let complement = if rng.chance(4) { !len ^ 1 << rng.below(16) } else { !len };
                 bits.push(u32::from(len) | u32::from(complement) << 16, 32);
                 bits.bytes.extend(&content);
                 bits.used += 8 * content.len();
@@ -287,7 +304,7 @@ fn by_hand(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
                     })
                     .collect();
                 let tokens = tokens(rng, &mut data);
-                symbols(&tokens, &canonical(&lens), &canonical(&[5; 32]), &mut bits);
+                symbols(rng, &tokens, &canonical(&lens), &canonical(&[5; 32]), &mut bits);
             }
             6 if rng.chance(5) => bits.push(3, 2),
             _ => {
@@ -327,14 +344,17 @@ fn tokens(rng: &Rng, data: &mut Vec<u8>) -> Vec<Token> {
     tokens
 }
 
-fn symbols(tokens: &[Token], literals: &[(u32, u32)], distances: &[(u32, u32)], bits: &mut Bits) {
+fn symbols(rng: &Rng, tokens: &[Token], literals: &[(u32, u32)], distances: &[(u32, u32)], bits: &mut Bits) {
+    // Where there is one code, its other bit means the same.
+    let alone = distances.iter().filter(|code| code.1 != 0).count() == 1;
     for token in tokens {
         match *token {
             Token::Literal(byte) => bits.push_code(literals[usize::from(byte)]),
             Token::Match([(length, value, count), (distance, more, more_count)]) => {
                 bits.push_code(literals[length]);
                 bits.push(value, count);
-                bits.push_code(distances[distance]);
+                let (code, len) = distances[distance];
+                bits.push_code(if alone && len == 1 { (rng.below(2) as u32, 1) } else { (code, len) });
                 bits.push(more, more_count);
             }
         }
@@ -376,7 +396,15 @@ fn dynamic(rng: &Rng, tokens: &[Token], bits: &mut Bits) {
     let mut at = 0;
     while at < all.len() {
         let run = all[at..].iter().take_while(|&&len| len == all[at]).count();
-        if all[at] == 0 && run >= 3 && rng.chance(90) {
+        if at == 0 && all[0] == 0 && run >= 3 && rng.chance(5) {
+            // There is nothing before it to repeat.
+            coded.push((16, run.min(6) as u32 - 3, 2));
+            at += run.min(6);
+        } else if all[at] == 0 && at + run == all.len() && rng.chance(3) {
+            // More than there are.
+            coded.push((18, (run as u32 + 1).clamp(11, 138) - 11, 7));
+            at = all.len();
+        } else if all[at] == 0 && run >= 3 && rng.chance(90) {
             let repeat = if run >= 11 && rng.chance(90) { rng.range(11, run.min(138)) } else { rng.range(3, run.min(10)) };
             coded.push(if repeat >= 11 { (18, repeat as u32 - 11, 7) } else { (17, repeat as u32 - 3, 3) });
             at += repeat;
@@ -407,5 +435,5 @@ fn dynamic(rng: &Rng, tokens: &[Token], bits: &mut Bits) {
         bits.push_code(codes[symbol]);
         bits.push(value, len);
     }
-    symbols(tokens, &canonical(&literal_lens), &canonical(&distance_lens), bits);
+    symbols(rng, tokens, &canonical(&literal_lens), &canonical(&distance_lens), bits);
 }

@@ -7,7 +7,7 @@
 //!   host. One corner of damaged data is not followed: a block of more than 64 KiB of literals that makes more than its maximum, where libzstd overwrites its own literals.
 //! * `blosc`: decoding, where the inner codec of the metadata is `lz4`, `lz4hc` or `zstd` (not with a block size of less than 16 KiB), with any shuffle and type size. A chunk whose header names
 //!   another inner codec is an error that says so; no known writer makes one. `blosclz`, `zlib` and `snappy` are left to the host.
-//! * `gzip` and `numcodecs.zlib`: decoding, with the verdicts and the bytes of `zarr-codecs-cpu`; checksums are verified. A chunk of many more blocks than its bytes need (one for each 256 bytes, stored and decoded)
+//! * `gzip` and `numcodecs.zlib`: decoding, with the verdicts and the bytes of `zarr-codecs-cpu`; checksums are verified. A chunk of more than 64 blocks with codes and one for each 16 stored bytes
 //!   is an error that says so.
 //! * Both ways: `bytes` in either byte order, `numcodecs.shuffle`, `crc32c`, `transpose`, and the array to array codecs that take one number at a time: `bitround`,
 //!   `scale_offset`, `cast_value`, `numcodecs.fixedscaleoffset`, `numcodecs.astype`, `numcodecs.quantize`. Bytes, NaN and verdicts are those of `zarr-codecs-cpu`.

@@ -175,13 +175,12 @@ DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 firs
     }
     block_barrier();
     Region region = read_region(tables, words, from, to);
-    block_barrier();
     u32 first_end = NO_END;
     for (u32 round = 0;; round++) {
         shared.exits[thread] = region.exit;
         block_barrier();
         u32 start = thread == 0 ? first : shared.exits[thread - 1];
-        // Whoever started at a wrong place may have met an end that is none.
+        // Whoever started at a wrong place may have met an end that is none, which would keep those behind it from reading on.
         if (region.end != NO_END && start == from) atomic_min(&shared.first_end[round % 2], thread);
         block_barrier();
         first_end = shared.first_end[round % 2];

@@ -15,6 +15,8 @@ use crate::table::Records;
 
 /// Blocks of threads that a multiprocessor runs at once.
 const BLOCKS_EACH: u32 = 3;
+/// Kernels count bytes, and a few more, in 32 bits.
+const MAX_LEN: u32 = 1 << 31;
 /// Bytes of a table that are lost to alignment, at most.
 const TABLE_GAPS: u64 = 64;
 
@@ -27,11 +29,13 @@ struct Config {
 /// What surrounds the compressed bytes.
 pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
     let config: Config = stage.codec.config().ok()?;
-    let least = if stage.codec.name == "gzip" { 0 } else { -1 };
-    config.level.is_none_or(|level| (least..=9).contains(&level)).then_some(match stage.codec.name.as_str() {
-        "numcodecs.zlib" => Compression::Zlib,
-        _ => Compression::Gzip,
-    })
+    // What is none the host refuses.
+    let (compression, levels) = match stage.codec.name.as_str() {
+        "gzip" => return config.level.filter(|level| (0..=9).contains(level)).map(|_| Compression::Gzip),
+        "numcodecs.zlib" => (Compression::Zlib, -1..=9),
+        _ => (Compression::Gzip, -1..=9),
+    };
+    config.level.is_none_or(|level| levels.contains(&level)).then_some(compression)
 }
 
 /// `DeflateSlot` of `deflate/format.cuh`.
@@ -95,7 +99,8 @@ pub(crate) fn decode(
         let message = format!("{needed} bytes of temporary memory, of a budget of {}", context.scratch_budget);
         return Err(CodecError::new(CodecErrorKind::Limit, "deflate", message));
     }
-    let count = |len: usize| u32::try_from(len).map_err(|_| CodecError::limit("deflate", u32::MAX as usize));
+    let count =
+        |len: usize| u32::try_from(len).ok().filter(|&len| len <= MAX_LEN).ok_or_else(|| CodecError::limit("deflate", MAX_LEN as usize));
     let mut slots = Vec::with_capacity(chunks.len());
     for Chunk { encoded, decoded } in chunks {
         let (encoded_len, decoded_len) = (count(encoded.len())?, count(decoded.len())?);
