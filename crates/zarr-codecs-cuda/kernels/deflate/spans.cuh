@@ -3,7 +3,8 @@
 // Where a symbol starts is known when the one before is read; but whoever reads on from a wrong place soon meets a right one. So the bits at hand, a span, are cut
 // into as many regions as there are threads. Each thread reads its region from the start, and then once more from where the thread before it came
 // out, as often as that is another place than it thought. What it is that all of them read, once they agree, is staged like the sequences of
-// zstd, and executed by the same code.
+// zstd, and executed by the same code. That codes fall into step by themselves, and that a GPU can make use of it, is in Weißenberger and Schmidt, "Massively
+// Parallel Huffman Decoding on GPUs" (ICPP 2018); that matches and extra bits do not stand in the way is seen here.
 //
 //   region 0      1      2      3      4            the first round reads 1 and 3 from wrong places; if 1 comes
 //   |------>|..x--->|------>|..x--->|----E..|       out right nevertheless, the second one settles them all
