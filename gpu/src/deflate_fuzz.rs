@@ -135,7 +135,7 @@ fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
 /// As an encoder makes it of data that look like something.
 fn compressed(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
     // Once in a while so much that sums need more than 32 bits.
-    let huge = rng.below(4000) == 0;
+    let huge = rng.below(2000) == 0;
     let len = if huge {
         17_500_000
     } else if rng.chance(5) {
@@ -149,7 +149,7 @@ fn compressed(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
             let period = 1 + rng.small(40_000);
             (0..len).map(|i| if rng.chance(2) { rng.next() as u8 } else { (i % period) as u8 }).collect()
         }
-        2 => vec![rng.next() as u8; len],
+        2 => vec![if huge { 255 } else { rng.next() as u8 }; len],
         // Numbers that rise and fall.
         3 => {
             let (mut value, step) = (rng.next() as u32 >> 8, 1 + rng.small(5000));
