@@ -47,14 +47,15 @@ pub(super) fn decode(encoded: &[u8], decoded: &mut [u8]) -> Progress {
     let mut literals_are_rare = true;
     while state.written < ends.written {
         let until = state.written.saturating_add(STRETCH).min(ends.written);
-        let counts = if literals_are_rare {
+        let skip = literals_are_rare;
+        let counts = if skip {
             decode_stretch::<true>(encoded, decoded, &mut state, ends, until)
         } else {
             decode_stretch::<false>(encoded, decoded, &mut state, ends, until)
         };
         // A branch on whether there are literals costs less than to append none of them, if it is foreseen.
         literals_are_rare = counts.with_literals < STRETCH / 64;
-        let is_slower = !literals_are_rare && counts.with_near_matches < STRETCH / 128;
+        let is_slower = !skip && !literals_are_rare && counts.with_near_matches < STRETCH / 128;
         if state.written < until || is_slower {
             break;
         }
@@ -70,15 +71,16 @@ struct State {
     recent: __m512i,
 }
 
-/// Sequences.
+/// Of sequences.
 struct Counts {
     with_literals: usize,
+    /// If none was skipped.
     with_near_matches: usize,
 }
 
-/// Decodes sequences until `until` bytes are written. Fewer: the next one is not for this.
+/// Decodes sequences until `until` bytes are written; fewer: the next one is not for this. `SKIP`: with a branch around what there is to do for literals.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-#[inline]
+#[inline(never)]
 fn decode_stretch<const SKIP: bool>(encoded: &[u8], decoded: &mut [u8], state: &mut State, ends: Progress, until: usize) -> Counts {
     let State { mut read, mut written, mut recent } = *state;
     let mut counts = Counts { with_literals: 0, with_near_matches: 0 };
@@ -131,7 +133,9 @@ fn decode_stretch<const SKIP: bool>(encoded: &[u8], decoded: &mut [u8], state: &
         }
         // Without a branch: from the register, or from memory.
         let is_near = offset <= WIDTH;
-        counts.with_near_matches += usize::from(is_near);
+        if !SKIP {
+            counts.with_near_matches += usize::from(is_near);
+        }
         let from = (start - offset) & usize::from(is_near).wrapping_sub(1);
         // SAFETY: `offset` is at most `start`; what is far ends before `start`, and the first bytes of the output are within its margin.
         let far = unsafe { load(decoded, from) };
