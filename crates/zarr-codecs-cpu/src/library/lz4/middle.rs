@@ -116,9 +116,11 @@ fn decode_stretch<const SKIP: bool>(encoded: &[u8], decoded: &mut [u8], state: &
         at += literals;
         let start = written + literals;
         // Now `at` is at most 15 bytes behind `ends.read`, and `start` at most 14 behind `ends.written`.
-        // SAFETY: three bytes within the margin.
-        let [low, high, more] = unsafe { three(encoded, at) };
-        let offset = usize::from(u16::from_le_bytes([low, high]));
+        // Not three bytes at once: what the compiler does to take those apart takes 10% longer.
+        // SAFETY: two bytes within the margin.
+        let offset = usize::from(u16::from_le_bytes(unsafe { two(encoded, at) }));
+        // SAFETY: a byte within the margin.
+        let more = unsafe { *encoded.get_unchecked(at + 2) };
         if offset.wrapping_sub(1) >= start {
             break;
         }
@@ -228,10 +230,10 @@ unsafe fn store_quarter(bytes: &mut [u8], at: usize, register: __m512i) {
 }
 
 /// # Safety
-/// `at + 3` is at most the length of `bytes`.
+/// `at + 2` is at most the length of `bytes`.
 #[inline]
-unsafe fn three(bytes: &[u8], at: usize) -> [u8; 3] {
-    debug_assert!(at + 3 <= bytes.len());
+unsafe fn two(bytes: &[u8], at: usize) -> [u8; 2] {
+    debug_assert!(at + 2 <= bytes.len());
     // SAFETY: by the caller's promise.
     let from = unsafe { bytes.as_ptr().add(at) };
     // SAFETY: by the caller's promise; an array of bytes has no alignment.
