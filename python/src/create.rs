@@ -1,7 +1,6 @@
 //! Creating arrays and groups.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use pyo3::Borrowed;
 use pyo3::prelude::*;
@@ -50,10 +49,10 @@ pub(crate) fn create_array(
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
     let array = py.detach(|| -> Outcome<_> {
-        let (store, inside) = origin.locate()?;
+        let (store, inside) = origin.locate(true)?;
         builder.create(store, &inside, &options).map_err(wrong)
     })?;
-    Ok(Array::new(array, Arc::new(origin)))
+    Ok(Array::new(array, origin.shared()))
 }
 
 /// Creates a group at a path or URL, open to read and write. `overwrite` removes all that is at the path. `storage_options`: as for `open`.
@@ -71,10 +70,10 @@ pub(crate) fn create_group(
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
     let group = wait(py, async {
-        let (store, inside) = origin.locate()?;
+        let (store, inside) = origin.locate(true)?;
         Ok::<_, Failure>(builder.create_async(store, &inside, &options).await?)
     })??;
-    Ok(Group::new(group, Arc::new(origin)))
+    Ok(Group::new(group, origin.shared()))
 }
 
 /// What Python says of a new array.

@@ -224,6 +224,28 @@ impl Group {
         Ok(self.children(py)?.into_iter().filter(|(_, child)| child.is_instance_of::<Self>()).collect())
     }
 
+    /// Gives the zip archive that it was opened to write its name; what is written later fails. Does nothing for other stores.
+    fn close(&self, py: Python<'_>) -> Outcome<()> {
+        self.origin.close(py)
+    }
+
+    fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
+        this
+    }
+
+    /// As `close`; after an exception, a zip archive stays what it was before.
+    #[pyo3(signature = (exception_type, exception, traceback))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception_type: Option<&Bound<'_, PyAny>>,
+        exception: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> Outcome<()> {
+        let _ = (exception, traceback);
+        self.origin.leave(py, exception_type)
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.origin.reduce(py, &self.path())
     }

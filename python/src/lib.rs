@@ -3,6 +3,7 @@
 //! It adds no logic of its own but what Python asks for: selections from Python's indexing, exceptions, NumPy's names of data types, and the
 //! protocols by which array libraries exchange memory. `unsafe` is in `capsule`, `cuda` and `memory`.
 
+mod archive;
 mod array;
 mod capsule;
 mod create;

@@ -1,7 +1,7 @@
 //! Opening, and what arrays and groups share.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -9,6 +9,7 @@ use zarr::meta::{Json, JsonObject};
 use zarr::{AnyStore, ArrayError, Node, OpenOptions, Options, Pool};
 use zarr_store_api::StoreError;
 
+use crate::archive::Archive;
 use crate::array::Array;
 use crate::error::{Outcome, parameter, unsupported};
 use crate::group::Group;
@@ -57,7 +58,7 @@ pub(crate) fn _reopen<'py>(
     index_cache: Option<usize>,
     settings: Vec<(String, String)>,
 ) -> Outcome<Bound<'py, PyAny>> {
-    Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings }.open(py, Some(node))
+    Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: OnceLock::new() }.open(py, Some(node))
 }
 
 /// What `open` was given: enough to open the same store in another process.
@@ -70,6 +71,8 @@ pub(crate) struct Origin {
     in_flight_bytes: Option<usize>,
     index_cache: Option<usize>,
     settings: Vec<(String, String)>,
+    /// The zip archive that is written.
+    archive: OnceLock<Archive>,
 }
 
 impl Origin {
@@ -79,7 +82,16 @@ impl Origin {
         for (name, value) in storage_options.into_iter().flatten() {
             settings.push((name.extract::<String>()?, value.str()?.to_string()));
         }
-        Ok(Self { path, writable, threads: None, concurrency: None, in_flight_bytes: None, index_cache: None, settings })
+        Ok(Self {
+            path,
+            writable,
+            threads: None,
+            concurrency: None,
+            in_flight_bytes: None,
+            index_cache: None,
+            settings,
+            archive: OnceLock::new(),
+        })
     }
 
     /// What nodes of the store work with.
@@ -101,13 +113,17 @@ impl Origin {
         Ok(options)
     }
 
-    /// The store, and where the node lies in it.
-    pub(crate) fn locate(&self) -> Outcome<(AnyStore, String)> {
-        if self.writable && is_archive(&self.path) {
-            // It is complete only once it is closed, and nobody knows when Python lets go of a node.
-            return Err(unsupported(format!("{} is a zip archive: those are read; write a directory, and pack it", self.path)));
+    /// The store, and where the node lies in it, or will.
+    pub(crate) fn locate(&self, is_new: bool) -> Outcome<(AnyStore, String)> {
+        let archive = zarr::store::local_archive(&self.path).map_err(ArrayError::from)?.filter(|_| self.writable);
+        if let Some((archive, inside)) = &archive
+            && (is_new || Path::new(archive).exists())
+        {
+            let archive = Archive::begin(Path::new(archive))?;
+            return Ok((self.archive.get_or_init(|| archive).store(), inside.clone()));
         }
-        let how = if self.writable { OpenOptions::write() } else { OpenOptions::read() };
+        // An archive that is not there is not made by opening it.
+        let how = if self.writable && archive.is_none() { OpenOptions::write() } else { OpenOptions::read() };
         let (store, inside) = zarr::locate(&self.path, &self.settings.iter().fold(how, |how, (name, value)| how.with(name, value)))?;
         if self.writable && !store.is_writable() {
             return Err(ArrayError::from(StoreError::read_only(format!("{} cannot be written", store.name()))).into());
@@ -119,10 +135,34 @@ impl Origin {
     fn open<'py>(self, py: Python<'py>, node: Option<&str>) -> Outcome<Bound<'py, PyAny>> {
         let options = self.options()?;
         let opened = py.detach(|| -> Outcome<Node> {
-            let (store, inside) = self.locate()?;
+            let (store, inside) = self.locate(false)?;
             Ok(Node::open(store, node.unwrap_or(&inside), &options)?)
         })?;
-        wrap(py, opened, &Arc::new(self))
+        wrap(py, opened, &self.shared())
+    }
+
+    /// For the nodes that came of it.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        if let Some(archive) = self.archive.get() {
+            archive.keep();
+        }
+        Arc::new(self)
+    }
+
+    /// Gives an archive its name. There is nothing else to close.
+    pub(crate) fn close(&self, py: Python<'_>) -> Outcome<()> {
+        py.detach(|| self.archive.get().map_or(Ok(()), Archive::close))
+    }
+
+    /// The end of a `with` block, by an exception or without one.
+    pub(crate) fn leave(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
+        match (self.archive.get(), exception) {
+            (Some(archive), Some(_)) => {
+                py.detach(|| archive.abandon());
+                Ok(())
+            }
+            _ => self.close(py),
+        }
     }
 
     pub(crate) fn is_writable(&self) -> bool {
@@ -139,19 +179,14 @@ impl Origin {
 
     /// How a node of the store is pickled: a function, and its arguments.
     pub(crate) fn reduce<'py>(&self, py: Python<'py>, node: &str) -> PyResult<Bound<'py, PyTuple>> {
+        if self.archive.get().is_some() {
+            return Err(unsupported(format!("{} is a zip archive that this process writes, and no other can", self.path)).into());
+        }
         let reopen = py.import("zarrgpu._zarrgpu")?.getattr("_reopen")?;
-        let Self { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings } = self;
+        let Self { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: _ } = self;
         let arguments = (path, node, writable, threads, concurrency, in_flight_bytes, index_cache, settings.clone());
         (reopen, arguments.into_pyobject(py)?).into_pyobject(py)
     }
-}
-
-/// Whether a path is one of a zip archive, or in one, that is there or would be made.
-fn is_archive(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase();
-    let ends = lower.match_indices(".zip").map(|(at, _)| at + 4);
-    let ends: Vec<usize> = ends.filter(|&end| end == lower.len() || lower[end..].starts_with('/')).collect();
-    lower.starts_with("zip://") || ends.into_iter().any(|end| path.get(..end).is_some_and(|archive| !Path::new(archive).is_dir()))
 }
 
 /// An `Array` or a `Group`.

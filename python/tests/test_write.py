@@ -412,18 +412,100 @@ def test_nothing_becomes_writable_by_accident(tmp_path: Path) -> None:
     assert not writable.read_only and not writable["a"].read_only and array[:].tolist() == [0, 5, 0, 0]
 
 
-def test_zip_archives_and_web_servers_are_read(tmp_path: Path, store: Path) -> None:
+def names_in(path: Path) -> set[str]:
     import zipfile
 
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        for path in (store / "plain").rglob("*"):
-            archive.write(path, path.relative_to(store))
-    for path in ("a.zip", "a.zip/plain", "new.ZIP", "new.zip/a"):
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        return set(archive.namelist())
+
+
+def test_zip_archives(tmp_path: Path, values: np.ndarray) -> None:
+    path = tmp_path / "a.zip"
+    with zarrgpu.create_group(path, attributes={"of": "all"}) as root:
+        array = root.create_array("deep/values", shape=values.shape, dtype=values.dtype, chunks=(8, 8, 5))
+        array[...] = values
+        np.testing.assert_array_equal(array[2:4], values[2:4])
+        assert not path.exists()
+        root.create_array("gone", shape=3, dtype="i1")[:] = 1
+        del root["gone"]
+    assert "deep/values/zarr.json" in names_in(path) and not any(name.startswith("gone") for name in names_in(path))
+    np.testing.assert_array_equal(zarrgpu.open(path / "deep" / "values")[...], values)
+    # Reads go on.
+    np.testing.assert_array_equal(array[...], values)
+    with pytest.raises(zarrgpu.StoreError, match="closed"):
+        array[0] = 1
+
+    with zarrgpu.open(path, mode="r+") as root:
+        root["deep/values"][0] = 7
+        root.attrs["of"] = "some"
+        root.create_array("more", shape=2, dtype="u2", chunks=1)[:] = [3, 4]
+    opened = zarrgpu.open(path)
+    assert sorted(opened) == ["deep", "more"] and opened.attrs["of"] == "some" and opened["more"][:].tolist() == [3, 4]
+    assert (opened["deep/values"][0] == 7).all()
+    np.testing.assert_array_equal(opened["deep/values"][1:], values[1:])
+
+    # One array, which is let go of without being closed.
+    zarrgpu.create_array(tmp_path / "one.ZIP", shape=2, dtype="u2")[:] = [5, 6]
+    assert zarrgpu.open(tmp_path / "one.ZIP")[:].tolist() == [5, 6]
+    array = zarrgpu.create_array(tmp_path / "one.ZIP" / "inside", shape=2, dtype="u2")
+    array.close()
+    array.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "one.ZIP"]
+
+
+def test_zip_archives_that_come_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pickle
+    import sys
+
+    path = tmp_path / "a.zip"
+    with pytest.raises(zarrgpu.NotFoundError):
+        zarrgpu.open(path, mode="r+")
+    with pytest.raises(zarrgpu.NotFoundError):
+        zarrgpu.create_array(tmp_path / "no" / "a.zip", shape=1, dtype="i1")
+    with pytest.raises(RuntimeError), zarrgpu.create_array(path, shape=1, dtype="i1") as array:
+        array[:] = 1
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+    with zarrgpu.create_array(path, shape=1, dtype="i1") as array:
+        array[:] = 1
         with pytest.raises(zarrgpu.UnsupportedError, match="zip archive"):
-            zarrgpu.open(tmp_path / path, mode="r+")
-        with pytest.raises(zarrgpu.UnsupportedError, match="zip archive"):
-            zarrgpu.create_array(tmp_path / path, shape=1, dtype="i1")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+            pickle.dumps(array)
+        for elsewhere in (path, path / "b"):
+            with pytest.raises(zarrgpu.ParameterError, match="being written"):
+                zarrgpu.create_array(elsewhere, shape=1, dtype="i1")
+    before = path.read_bytes()
+    with pytest.raises(zarrgpu.ParameterError, match="already"):
+        zarrgpu.create_array(path, shape=1, dtype="i1")
+    with pytest.raises(zarrgpu.NotFoundError):
+        zarrgpu.open(path / "absent", mode="r+")
+    with pytest.raises(RuntimeError), zarrgpu.open(path, mode="r+") as array:
+        array[:] = 2
+        raise RuntimeError
+    assert path.read_bytes() == before
+
+    # What somebody else puts there meanwhile.
+    def replace() -> None:
+        other = path.with_suffix(".other")
+        other.write_bytes(before)
+        other.rename(path)
+
+    array = zarrgpu.open(path, mode="r+")
+    array[:] = 2
+    replace()
+    with pytest.raises(zarrgpu.StoreError, match="somebody else"):
+        array.close()
+    del array
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: unraisable.append(str(args.exc_value)))
+    array = zarrgpu.open(path, mode="r+")
+    replace()
+    del array
+    assert len(unraisable) == 1 and "somebody else" in unraisable[0]
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_web_servers_are_read(tmp_path: Path) -> None:
     (tmp_path / "folder.zip").mkdir()
     zarrgpu.create_array(tmp_path / "folder.zip" / "a", shape=1, dtype="i1")[:] = 1
     with pytest.raises(zarrgpu.StoreError, match="cannot be written"):

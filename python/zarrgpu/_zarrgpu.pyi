@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from types import EllipsisType
-from typing import Any, Literal, Protocol, SupportsIndex, TypedDict, final, type_check_only
+from types import EllipsisType, TracebackType
+from typing import Any, Literal, Protocol, Self, SupportsIndex, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -150,6 +150,12 @@ class Array:
         """Changes the shape. What falls outside is removed."""
     def refresh(self) -> None:
         """Takes over what was changed of the stored metadata since."""
+    def close(self) -> None:
+        """Gives the zip archive that it was opened to write its name. Does nothing for other stores."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
     @property
     def vindex(self) -> _VIndex:
         """Single points, to read and to write."""
@@ -214,6 +220,12 @@ class Group:
         """The group below, created where it is missing."""
     def refresh(self) -> None:
         """Takes over what was changed of the group's own stored metadata since."""
+    def close(self) -> None:
+        """Gives the zip archive that it was opened to write its name. Does nothing for other stores."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exception_type: type[BaseException] | None, exception: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
     def consolidate(self) -> None:
         """Collects the metadata of all nodes below in this group's."""
     def __delitem__(self, name: str, /) -> None:

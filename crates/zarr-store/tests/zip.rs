@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use zarr_store::{MemoryStore, ZipLimits, ZipStore, ZipWriteOptions};
-use zarr_store_api::{ByteRange, Bytes, ListableStore, ReadableStore, StoreError, StoreErrorKind, StoreKey, StorePrefix, WritableStore};
+use zarr_store_api::{
+    ByteRange, Bytes, ListableStore, ReadableStore, StoreError, StoreErrorKind, StoreKey, StorePrefix, StoredValue, WritableStore,
+};
 
 fn key(text: &str) -> StoreKey {
     StoreKey::new(text).unwrap()
@@ -199,6 +201,31 @@ fn the_old_archive_stays_until_the_new_one_is_closed() {
 }
 
 /// As in containers, where every process has the same number.
+#[test]
+fn what_somebody_else_wrote_meanwhile_is_not_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.zip");
+    let write = |archive: &ZipStore, name: &str| archive.set(&key(name), Bytes::from_static(b"value")).unwrap();
+    let first = ZipStore::create(&path).unwrap();
+    let second = ZipStore::create(&path).unwrap();
+    write(&first, "first");
+    write(&second, "second");
+    first.close().unwrap();
+    let error = second.close().unwrap_err();
+    assert!(error.to_string().contains("somebody else wrote it meanwhile") && error.stored() == Some(StoredValue::Old), "{error}");
+    drop(second);
+
+    let (third, fourth) = (ZipStore::append(&path, Default::default()).unwrap(), ZipStore::append(&path, Default::default()).unwrap());
+    write(&third, "third");
+    write(&fourth, "fourth");
+    third.close().unwrap();
+    fourth.close().unwrap_err();
+    drop(fourth);
+    let names: Vec<String> = read_all(&ZipStore::open(&path).unwrap()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["first", "third"]);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn what_a_killed_writer_left_does_not_hinder_the_next_one() {
     let dir = tempfile::tempdir().unwrap();

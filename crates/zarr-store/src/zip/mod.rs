@@ -63,7 +63,8 @@ pub struct ZipWriteOptions {
 /// **Writing.** [`create`](Self::create) and [`append`](Self::append) write to a temporary file
 /// next to the archive, which takes the archive's name in [`close`](Self::close) or when the store
 /// is dropped (during a panic it is removed instead). Until then readers see the old archive, or
-/// none; this store itself reads what it has written at once. A key that is set again is
+/// none; this store itself reads what it has written at once. What somebody else put at the path meanwhile is not
+/// replaced: closing fails. A key that is set again is
 /// appended again: the old bytes stay in the file as dead space, but the directory names each key
 /// once.
 ///

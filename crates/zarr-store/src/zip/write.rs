@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use flate2::{Compression, write::DeflateEncoder};
 use zarr_store_api::{StoreError, StoreErrorKind, StoreKey, StoredValue};
@@ -34,6 +35,35 @@ pub(super) struct Writer {
     /// Where the next entry goes; the file may be longer after a write that failed.
     end: u64,
     options: ZipWriteOptions,
+    /// What was at the target before.
+    replaces: Option<Stamp>,
+}
+
+/// Which file it is, and since when.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Device and number, where files have them.
+    file: Option<(u64, u64)>,
+}
+
+impl Stamp {
+    /// `None`: there is no file.
+    fn of(path: &Path) -> io::Result<Option<Self>> {
+        let metadata = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            metadata => metadata?,
+        };
+        #[cfg(unix)]
+        let file = {
+            use std::os::unix::fs::MetadataExt;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        #[cfg(not(unix))]
+        let file = None;
+        Ok(Some(Self { len: metadata.len(), modified: metadata.modified().ok(), file }))
+    }
 }
 
 impl Writer {
@@ -42,9 +72,10 @@ impl Writer {
         let target = std::path::absolute(target).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
         let dir = target.parent().unwrap_or(&target);
         let failed = |error: io::Error| StoreError::from_io(error, format!("cannot create a file in {}", dir.display()));
+        let replaces = Stamp::of(&target).map_err(failed)?;
         let (temporary, file) = create_temporary(dir).map_err(failed)?;
         let reader = File::open(&temporary).map_err(failed)?;
-        Ok((Self { target, temporary, file: Some(file), end: 0, options }, reader))
+        Ok((Self { target, temporary, file: Some(file), end: 0, options, replaces }, reader))
     }
 
     /// As [`create`](Self::create), beginning with the first `end` bytes of the old archive.
@@ -126,6 +157,9 @@ impl Writer {
         end_records(&mut directory, entries.len() as u64, self.end);
         let result = self.write_at_end(&directory, &[]).and_then(|()| {
             let Some(file) = &self.file else { return Ok(()) };
+            if Stamp::of(&self.target)? != self.replaces {
+                return Err(io::Error::other("somebody else wrote it meanwhile"));
+            }
             // A write that failed may have left bytes behind the end.
             file.set_len(self.end + directory.len() as u64)?;
             if self.options.sync {
