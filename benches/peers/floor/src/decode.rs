@@ -5,9 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use peers_harness::{Item, Result};
-use zarr::{AnyStore, Array, Selection};
+use zarr::codec_api::{ArrayRepresentation, Chain, Scratch, Target};
+use zarr::{AnyStore, Array, Extension, FillValue, Json, Policy, Selection};
 
-use crate::library::Library;
+use crate::library::{Library, document, innermost};
 use crate::{Run, run};
 
 /// One encoded chunk.
@@ -25,10 +26,14 @@ pub(crate) struct Work<'a> {
     pub(crate) ahead: bool,
     /// Whether stored chunks are read from their files each time.
     pub(crate) files: bool,
+    /// Whether this project's codecs decode, not the field's libraries.
+    pub(crate) by_ours: bool,
 }
 
 pub(crate) enum Decoder {
     None,
+    /// This project's codec.
+    Ours(Box<Chain>, Scratch),
     Zstd(zstd::zstd_safe::DCtx<'static>),
     Gzip(libdeflater::Decompressor),
     Blosc,
@@ -44,9 +49,29 @@ impl Decoder {
         }
     }
 
+    /// The codecs of the innermost chunks, by this project.
+    fn ours(array: &Array) -> Result<Self> {
+        let document = document(array)?;
+        let codecs = innermost(&document["codecs"]).iter().map(|codec| {
+            let json = Json::parse(codec.to_string().as_bytes())?;
+            Ok(Extension::parse(&json)?)
+        });
+        let representation = ArrayRepresentation {
+            data_type: array.data_type().clone(),
+            shape: array.inner_chunk_shape().to_vec(),
+            fill_value: FillValue::default_for(array.data_type()),
+        };
+        let chain = Chain::bind(&codecs.collect::<Result<Vec<_>>>()?, representation, &zarr::registry(), &Policy::Host)?;
+        Ok(Self::Ours(Box::new(chain), Scratch::new()))
+    }
+
     pub(crate) fn decode(&mut self, encoded: &[u8], decoded: &mut [u8]) -> Result<()> {
         let len = match self {
             Self::None => return Err("bytes that are stored as they are come from files".into()),
+            Self::Ours(chain, scratch) => {
+                chain.decode(encoded, Target::Exact(decoded), scratch)?;
+                decoded.len()
+            }
             Self::Zstd(context) => context.decompress(decoded, encoded).map_err(zstd::zstd_safe::get_error_name)?,
             Self::Gzip(decompressor) => decompressor.gzip_decompress(encoded, decoded).map_err(|error| error.to_string())?,
             Self::Blosc => blosc(encoded, decoded)?,
@@ -109,7 +134,10 @@ pub(crate) fn measure(array: &Array, path: &Path, work: &Work<'_>, threads: usiz
     if work.ahead {
         ends.drain(..ends.len() - 1);
     }
-    let make = || Ok((Decoder::new(library.as_ref()), vec![1; decoded_len], vec![1; 2 * decoded_len]));
+    let make = || {
+        let decoder = if work.by_ours { Decoder::ours(array)? } else { Decoder::new(library.as_ref()) };
+        Ok((decoder, vec![1; decoded_len], vec![1; 2 * decoded_len]))
+    };
     let decode = |(decoder, decoded, encoded): &mut (Decoder, Vec<u8>, Vec<u8>), number: usize| {
         match &chunks[number] {
             Chunk::Memory(encoded) => decoder.decode(encoded, decoded)?,

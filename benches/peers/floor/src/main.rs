@@ -3,7 +3,8 @@
 //!
 //! * `floor THREADS PATH [--work FILE]`: *decoding alone*, of the stored chunks that the calls of a work list touch, one call after the other, by Rayon's
 //!   threads: none begins with the chunks of a call before those of the one before are decoded. With `--ahead` instead of `--work`, all of them at once. Where nothing is decoded,
-//!   what is left is the system's part: opening each file and reading it; `--files yes` counts that in also where there is something to decode.
+//!   what is left is the system's part: opening each file and reading it; `--files yes` counts that in also where there is something to decode;
+//!   `--codecs ours` has this project's codecs decode instead of the libraries.
 //! * `floor THREADS PATH --encode SOURCE`: *encoding alone*, of a source that was cut before into the innermost chunks of the array at PATH, with
 //!   the levels and parameters of its metadata. Where nothing is encoded, what is left is the system's part: beside the array, making the
 //!   directories of the keys and, for each chunk, creating a file, writing it, and renaming it to its final name, as writers do so that no reader
@@ -72,7 +73,7 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let threads: usize = args.next().ok_or("how many threads?")?.parse()?;
     let path = args.next().ok_or("no path")?;
-    let (mut work, mut ahead, mut files, mut source, mut repeat) = (Vec::new(), false, false, None, 3);
+    let (mut work, mut ahead, mut files, mut by_ours, mut source, mut repeat) = (Vec::new(), false, false, false, None, 3);
     while let (Some(flag), Some(value)) = (args.next(), args.next()) {
         match flag.as_str() {
             "--work" | "--ahead" => {
@@ -80,6 +81,7 @@ fn main() -> Result<()> {
                 ahead = flag == "--ahead";
             }
             "--files" => files = value == "yes",
+            "--codecs" => by_ours = value == "ours",
             "--encode" => source = Some(std::fs::read(value)?),
             "--repeat" => repeat = value.parse()?,
             _ => return Err(format!("unknown flag {flag}").into()),
@@ -89,7 +91,7 @@ fn main() -> Result<()> {
     let source_len = source.as_ref().map(Vec::len);
     let mut runs = match source {
         Some(source) => encode::measure(&array, path.as_ref(), source, threads, repeat)?,
-        None => decode::measure(&array, path.as_ref(), &Work { items: &work, ahead, files }, threads, repeat)?,
+        None => decode::measure(&array, path.as_ref(), &Work { items: &work, ahead, files, by_ours }, threads, repeat)?,
     };
     runs.sort_by(|a, b| a.wall.total_cmp(&b.wall));
     let Run { wall, cpu, bytes } = runs.get(runs.len() / 2).ok_or("no repetition")?;

@@ -42,6 +42,7 @@ unsafe extern "C" {
 /// Decodes a block to the start of `decoded`, and answers with the number of bytes. `None` when the block is damaged, cut short, or decodes to
 /// more.
 pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
+    check_lens(encoded, decoded)?;
     let rest = Rest::behind(decode_middle(encoded, decoded), encoded, decoded)?;
     // SAFETY: the rest of a slice, the rest of another, and all that is before it, which is initialised; the library stays within them.
     let written = unsafe {
@@ -53,6 +54,7 @@ pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
 /// Decodes no more of a block than the first `decoded.len()` bytes, and answers with their number: fewer, if the block has fewer. `None` when as much of it is damaged.
 #[cfg(feature = "blosc")]
 pub(crate) fn decompress_front(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
+    check_lens(encoded, decoded)?;
     let start = decode_middle(encoded, decoded);
     // A bad match, at an offset of 0, is of itself, and so of what the memory held before.
     decoded.get_mut(start.written..)?.fill(0);
@@ -71,6 +73,11 @@ pub(crate) fn decompress_front(encoded: &[u8], decoded: &mut [u8]) -> Option<usi
         )
     };
     rest.written(written)
+}
+
+/// `None` for more than the library takes, of which a part may have been decoded before.
+fn check_lens(encoded: &[u8], decoded: &[u8]) -> Option<()> {
+    c_int::try_from(encoded.len().max(decoded.len())).ok().map(drop)
 }
 
 /// How far a block is decoded: to the start of a sequence.
@@ -141,6 +148,7 @@ pub(crate) fn decompress_append(encoded: &[u8], decoded: &mut Vec<u8>, room: usi
 
 /// # Safety
 /// `decoded` is valid for writes of `len` bytes. The first of them, as many as the answer says, are initialised.
+#[cfg(any(feature = "lz4", test))]
 unsafe fn decompress_to(encoded: &[u8], decoded: *mut u8, len: usize) -> Option<usize> {
     let (encoded_len, len) = (c_int::try_from(encoded.len()).ok()?, c_int::try_from(len).ok()?);
     // SAFETY: the input is a slice, the output valid by the caller's promise, and this variant stays within both.
