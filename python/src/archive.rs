@@ -23,6 +23,8 @@ pub(crate) struct Archive {
     name: Mutex<Option<Name>>,
     /// Whether to close it when nobody has it any more.
     is_kept: AtomicBool,
+    /// The process that began it, and not one that was forked from it.
+    process: u32,
 }
 
 impl Archive {
@@ -33,7 +35,12 @@ impl Archive {
     pub(crate) fn begin(path: &Path) -> Outcome<Self> {
         let name = Name::take(path)?;
         let store = if path.exists() { ZipStore::append(path, Default::default()) } else { ZipStore::create(path) };
-        Ok(Self { store: Arc::new(store.map_err(ArrayError::from)?), name: Mutex::new(Some(name)), is_kept: AtomicBool::new(false) })
+        Ok(Self {
+            store: Arc::new(store.map_err(ArrayError::from)?),
+            name: Mutex::new(Some(name)),
+            is_kept: AtomicBool::new(false),
+            process: std::process::id(),
+        })
     }
 
     pub(crate) fn store(&self) -> AnyStore {
@@ -47,6 +54,9 @@ impl Archive {
 
     /// Gives it its name. Nothing more is written to it. After an error this can be tried again; who does not will not be told again.
     pub(crate) fn close(&self) -> Outcome<()> {
+        if self.is_forked() {
+            return Err(parameter("the zip archive is closed by the process that began to write it"));
+        }
         let closed = self.store.close();
         self.is_kept.store(false, Ordering::Relaxed);
         closed.map_err(ArrayError::from)?;
@@ -56,8 +66,15 @@ impl Archive {
 
     /// What was there before stays there.
     pub(crate) fn abandon(&self) {
+        if self.is_forked() {
+            return;
+        }
         self.store.abandon();
         self.let_go_of_name();
+    }
+
+    fn is_forked(&self) -> bool {
+        self.process != std::process::id()
     }
 
     fn let_go_of_name(&self) {
@@ -67,7 +84,10 @@ impl Archive {
 
 impl Drop for Archive {
     fn drop(&mut self) {
-        if !self.is_kept.load(Ordering::Relaxed) {
+        if self.is_forked() {
+            // The store would close the file, which is that of the other process.
+            std::mem::forget(Arc::clone(&self.store));
+        } else if !self.is_kept.load(Ordering::Relaxed) {
             self.abandon();
         } else if let Err(failure) = self.close() {
             // Nobody is there to be told: as Python does for what a finalizer raises.

@@ -6,10 +6,13 @@ import functools
 import http.server
 import json
 import multiprocessing
+import os
 import pickle
+import sys
 import threading
 import time
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -413,8 +416,6 @@ def test_nothing_becomes_writable_by_accident(tmp_path: Path) -> None:
 
 
 def names_in(path: Path) -> set[str]:
-    import zipfile
-
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         return set(archive.namelist())
@@ -455,9 +456,6 @@ def test_zip_archives(tmp_path: Path, values: np.ndarray) -> None:
 
 
 def test_zip_archives_that_come_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pickle
-    import sys
-
     path = tmp_path / "a.zip"
     with pytest.raises(zarrgpu.NotFoundError):
         zarrgpu.open(path, mode="r+")
@@ -503,6 +501,26 @@ def test_zip_archives_that_come_to_nothing(tmp_path: Path, monkeypatch: pytest.M
     del array
     assert len(unraisable) == 1 and "somebody else" in unraisable[0]
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_leaves_a_zip_archive_to_its_parent(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    array = zarrgpu.create_array(path, shape=2, dtype="i1")
+    array[:] = [1, 2]
+    child = os.fork()
+    if child == 0:
+        try:
+            array.close()
+        except zarrgpu.ParameterError:
+            del array
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert not path.exists()
+    array.close()
+    assert zarrgpu.open(path)[:].tolist() == [1, 2]
 
 
 def test_web_servers_are_read(tmp_path: Path) -> None:
