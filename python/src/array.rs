@@ -1,6 +1,5 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -15,6 +14,7 @@ use crate::read::{byte_len, destination, handle, is_long, place, read_to_host, t
 use crate::selection::{self, Kind};
 use crate::tensor::Tensor;
 use crate::vindex::VIndex;
+use crate::wait::{Turn, wait_detached};
 use crate::write::Data;
 use crate::{create, data_type, device, node};
 
@@ -25,12 +25,10 @@ pub(crate) struct Array {
     /// As it was opened, or last changed from here.
     inner: RwLock<Arc<zarr::Array>>,
     origin: Arc<Origin>,
-    /// Held while shape or attributes change.
-    changing: Mutex<()>,
-    /// Held by one append: the next one may write to the same chunk.
-    appending: Mutex<()>,
-    /// The thread of that append.
-    appender: Mutex<Option<ThreadId>>,
+    /// Taken while shape or attributes change.
+    changing: Turn,
+    /// Taken by one append: the next one may write to the same chunk.
+    appending: Turn,
     /// The same array with the codecs of devices, by device and policy.
     bound: Mutex<HashMap<(DeviceId, Wish), zarr::Array>>,
 }
@@ -52,8 +50,8 @@ pub(crate) fn format_number(version: Version) -> u8 {
 
 impl Array {
     pub(crate) fn new(inner: zarr::Array, origin: Arc<Origin>) -> Self {
-        let (changing, appending, appender) = Default::default();
-        Self { inner: RwLock::new(Arc::new(inner)), origin, changing, appending, appender, bound: Mutex::default() }
+        let (changing, appending) = Default::default();
+        Self { inner: RwLock::new(Arc::new(inner)), origin, changing, appending, bound: Mutex::default() }
     }
 
     pub(crate) fn array(&self) -> Arc<zarr::Array> {
@@ -117,22 +115,13 @@ impl Array {
 
     /// Changes shape or attributes. For who has let go of Python's lock.
     fn change<T>(&self, change: impl FnOnce(&mut zarr::Array) -> Outcome<T>) -> Outcome<T> {
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.changing.take("array is being changed")?;
         let mut array = (*self.array()).clone();
         let result = change(&mut array);
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(array);
         bound.clear();
         result
-    }
-}
-
-/// Does something when it is dropped.
-struct Finally<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for Finally<F> {
-    fn drop(&mut self) {
-        (self.0)();
     }
 }
 
@@ -375,15 +364,8 @@ impl Array {
         self.origin.check_writable()?;
         let data_type = self.array().data_type().clone();
         let data = Data::of(data, &data_type, None, None)?;
-        let this_thread = Some(thread::current().id());
-        let appender = || self.appender.lock().unwrap_or_else(PoisonError::into_inner);
-        if *appender() == this_thread {
-            return Err(parameter("the array is being appended to, by what a signal's handler interrupted"));
-        }
         let shape = py.detach(|| -> Outcome<Vec<u64>> {
-            let _one = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
-            *appender() = this_thread;
-            let _done = Finally(|| *appender() = None);
+            let _one = self.appending.take("array is being appended to")?;
             let (before, added, grown) = self.change(|array| {
                 array.refresh()?;
                 if *array.data_type() != data_type {
@@ -415,12 +397,12 @@ impl Array {
     fn resize(&self, py: Python<'_>, shape: &Bound<'_, PyAny>) -> Outcome<()> {
         self.origin.check_writable()?;
         let shape = create::lengths(shape, "shape")?;
-        py.detach(|| self.change(|array| Ok(array.resize(&shape)?)))
+        py.detach(|| self.change(|array| Ok(wait_detached(array.resize_async(&shape))??)))
     }
 
     /// Takes over what was changed of the stored metadata since the array was opened, as its shape by who appends to it.
     fn refresh(&self, py: Python<'_>) -> Outcome<()> {
-        py.detach(|| self.change(|array| Ok(array.refresh()?)))
+        py.detach(|| self.change(|array| Ok(wait_detached(array.refresh_async())??)))
     }
 
     /// Single points, to read and to write: `array.vindex[[1, 2], [3, 4]]`.
@@ -436,7 +418,7 @@ impl Array {
     fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
         self.origin.check_writable()?;
         let set = node::object(set)?;
-        py.detach(|| self.change(|array| Ok(array.update_attributes(|own| node::change(own, &set, &remove))?)))
+        py.detach(|| self.change(|array| Ok(wait_detached(array.update_attributes_async(|own| node::change(own, &set, &remove)))??)))
     }
 
     /// All elements, for NumPy.

@@ -48,10 +48,10 @@ pub(crate) fn create_array(
     let builder = description.builder()?.version(version(zarr_format)?).overwrite(overwrite);
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
-    let array = py.detach(|| -> Outcome<_> {
+    let array = wait(py, async {
         let (store, inside) = origin.locate(true)?;
-        builder.create(store, &inside, &options).map_err(wrong)
-    })?;
+        builder.create_async(store, &inside, &options).await.map_err(wrong)
+    })??;
     Ok(Array::new(array, origin.shared()))
 }
 

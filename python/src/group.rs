@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::create::{Codecs, Description, object_or_empty, wrong};
 use crate::error::{Outcome, parameter};
 use crate::node::{self, Origin};
+use crate::wait::{Turn, wait, wait_detached};
 
 /// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group. Below one that was opened by `mode="r+"` or created, others are created and
 /// removed (`del group["a/b"]`).
@@ -18,13 +19,13 @@ pub(crate) struct Group {
     /// As it was opened, or last changed from here.
     inner: RwLock<Arc<zarr::Group>>,
     origin: Arc<Origin>,
-    /// Held while metadata change.
-    changing: Mutex<()>,
+    /// Taken while metadata change.
+    changing: Turn,
 }
 
 impl Group {
     pub(crate) fn new(inner: zarr::Group, origin: Arc<Origin>) -> Self {
-        Self { inner: RwLock::new(Arc::new(inner)), origin, changing: Mutex::default() }
+        Self { inner: RwLock::new(Arc::new(inner)), origin, changing: Turn::default() }
     }
 
     fn group(&self) -> Arc<zarr::Group> {
@@ -32,8 +33,8 @@ impl Group {
     }
 
     /// Changes the metadata. For who has let go of Python's lock.
-    fn change(&self, change: impl FnOnce(&mut zarr::Group) -> Result<(), ArrayError>) -> Outcome<()> {
-        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    fn change(&self, change: impl FnOnce(&mut zarr::Group) -> Outcome<()>) -> Outcome<()> {
+        let _one = self.changing.take("group is being changed")?;
         let mut group = (*self.group()).clone();
         change(&mut group)?;
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(group);
@@ -41,7 +42,8 @@ impl Group {
     }
 
     fn children<'py>(&self, py: Python<'py>) -> Outcome<Vec<(String, Bound<'py, PyAny>)>> {
-        let children = py.detach(|| self.group().children())?;
+        let group = self.group();
+        let children = wait(py, group.children_async())??;
         let named = |child: Node| -> Outcome<_> {
             let name = child.path().to_string().rsplit('/').next().unwrap_or_default().to_owned();
             Ok((name, node::wrap(py, child, &self.origin)?))
@@ -58,8 +60,14 @@ impl Group {
         Ok(())
     }
 
+    fn find(&self, py: Python<'_>, name: &str) -> PyResult<Result<Node, ArrayError>> {
+        let group = self.group();
+        wait(py, group.get_async(name))
+    }
+
     fn names(&self, py: Python<'_>) -> Outcome<Vec<String>> {
-        Ok(py.detach(|| self.group().names())?)
+        let group = self.group();
+        Ok(wait(py, group.names_async())??)
     }
 }
 
@@ -96,7 +104,7 @@ impl Group {
     fn _change_attributes(&self, py: Python<'_>, set: &Bound<'_, PyAny>, remove: Vec<String>) -> Outcome<()> {
         self.origin.check_writable()?;
         let set = node::object(set)?;
-        py.detach(|| self.change(|group| group.update_attributes(|own| node::change(own, &set, &remove))))
+        py.detach(|| self.change(|group| Ok(wait_detached(group.update_attributes_async(|own| node::change(own, &set, &remove)))??)))
     }
 
     /// Creates an array below, and the groups between where they are missing. As `zarrgpu.create_array`; the version of the format is the group's.
@@ -123,7 +131,8 @@ impl Group {
         let description =
             Description { shape, dtype, chunks, shards, fill_value, filters, serializer, compressors, dimension_names, attributes };
         let builder = description.builder()?.overwrite(overwrite);
-        let array = py.detach(|| self.group().create_array(name, &builder)).map_err(wrong)?;
+        let group = self.group();
+        let array = wait(py, group.create_array_async(name, &builder))?.map_err(wrong)?;
         Ok(Array::new(array, Arc::clone(&self.origin)))
     }
 
@@ -132,35 +141,40 @@ impl Group {
     fn create_group(&self, py: Python<'_>, name: &str, attributes: Option<&Bound<'_, PyAny>>, overwrite: bool) -> Outcome<Self> {
         self.check_change(name)?;
         let builder = zarr::GroupBuilder::new().attributes(object_or_empty(attributes)?).overwrite(overwrite);
-        let group = py.detach(|| self.group().create_group(name, &builder))?;
+        let group = self.group();
+        let group = wait(py, group.create_group_async(name, &builder))??;
         Ok(Self::new(group, Arc::clone(&self.origin)))
     }
 
     /// The group below, created where it is missing, and so are those between.
     fn require_group(&self, py: Python<'_>, name: &str) -> Outcome<Self> {
         self.check_change(name)?;
-        let group = py.detach(|| self.group().require_group(name))?;
+        let group = self.group();
+        let group = wait(py, group.require_group_async(name))??;
         Ok(Self::new(group, Arc::clone(&self.origin)))
     }
 
     /// Collects the metadata of all nodes below in this group's, so that readers ask for one document.
     fn consolidate(&self, py: Python<'_>) -> Outcome<()> {
         self.origin.check_writable()?;
-        py.detach(|| self.change(zarr::Group::consolidate))
+        py.detach(|| self.change(|group| Ok(wait_detached(group.consolidate_async())??)))
     }
 
     /// Takes over what was changed of the group's own stored metadata since it was opened.
     fn refresh(&self, py: Python<'_>) -> Outcome<()> {
-        py.detach(|| self.change(zarr::Group::refresh))
+        py.detach(|| self.change(|group| Ok(wait_detached(group.refresh_async())??)))
     }
 
     /// Removes the node, and all below it.
     fn __delitem__(&self, py: Python<'_>, name: &str) -> Outcome<()> {
         self.check_change(name)?;
-        Ok(py.detach(|| match self.group().get(name)? {
-            Node::Array(array) => array.erase(),
-            Node::Group(group) => group.erase(),
-        })?)
+        let group = self.group();
+        Ok(wait(py, async {
+            match group.get_async(name).await? {
+                Node::Array(array) => array.erase_async().await,
+                Node::Group(group) => group.erase_async().await,
+            }
+        })??)
     }
 
     /// The version of the format: 2 or 3.
@@ -170,13 +184,13 @@ impl Group {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> Outcome<Bound<'py, PyAny>> {
-        node::wrap(py, py.detach(|| self.group().get(name))?, &self.origin)
+        node::wrap(py, self.find(py, name)??, &self.origin)
     }
 
     /// The node below, or `default` if there is none.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(&self, py: Python<'py>, name: &str, default: Option<Bound<'py, PyAny>>) -> Outcome<Option<Bound<'py, PyAny>>> {
-        match py.detach(|| self.group().get(name)) {
+        match self.find(py, name)? {
             Ok(node) => node::wrap(py, node, &self.origin).map(Some),
             Err(ArrayError::NotFound { .. }) => Ok(default),
             Err(error) => Err(error.into()),
@@ -184,7 +198,7 @@ impl Group {
     }
 
     fn __contains__(&self, py: Python<'_>, name: &str) -> Outcome<bool> {
-        match py.detach(|| self.group().get(name)) {
+        match self.find(py, name)? {
             Ok(_) => Ok(true),
             Err(ArrayError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),

@@ -11,8 +11,9 @@ use zarr_store_api::StoreError;
 
 use crate::archive::Archive;
 use crate::array::Array;
-use crate::error::{Outcome, parameter, unsupported};
+use crate::error::{Failure, Outcome, parameter, unsupported};
 use crate::group::Group;
+use crate::wait::wait;
 
 /// Opens the array or group at a path or URL: `data.zarr/temperature`, `archive.zip/node`, `s3://bucket/prefix`, `https://..`.
 ///
@@ -134,10 +135,10 @@ impl Origin {
     /// Opens the node of the path, or another one of the same store.
     fn open<'py>(self, py: Python<'py>, node: Option<&str>) -> Outcome<Bound<'py, PyAny>> {
         let options = self.options()?;
-        let opened = py.detach(|| -> Outcome<Node> {
+        let opened = wait(py, async {
             let (store, inside) = self.locate(false)?;
-            Ok(Node::open(store, node.unwrap_or(&inside), &options)?)
-        })?;
+            Ok::<_, Failure>(Node::open_async(store, node.unwrap_or(&inside), &options).await?)
+        })??;
         wrap(py, opened, &self.shared())
     }
 

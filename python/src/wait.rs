@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread::{self, Thread, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+
+use crate::error::{Outcome, parameter};
 
 /// How long a signal may wait to be seen.
 pub(crate) const TURN: Duration = Duration::from_millis(50);
@@ -42,5 +44,40 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+/// What one thread at a time does, waiting so that a signal's handler may run meanwhile: one that wants the same is refused, where it would wait for itself.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    lock: Mutex<()>,
+    holder: Mutex<Option<ThreadId>>,
+}
+
+impl Turn {
+    /// Waits for the turn. `being`: what is done to what, for the one that is refused. For who has let go of Python's lock.
+    pub(crate) fn take(&self, being: &str) -> Outcome<Taken<'_>> {
+        if *self.holder() == Some(thread::current().id()) {
+            return Err(parameter(format!("the {being}, by what a signal's handler interrupted")));
+        }
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.holder() = Some(thread::current().id());
+        Ok(Taken { turn: self, _lock: lock })
+    }
+
+    fn holder(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn, until it is dropped.
+pub(crate) struct Taken<'a> {
+    turn: &'a Turn,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.turn.holder() = None;
     }
 }

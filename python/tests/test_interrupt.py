@@ -148,3 +148,76 @@ def test_a_server_that_does_not_store(tmp_path: Path) -> None:
             signal.signal(signal.SIGALRM, before)
         assert refused and array.attrs["stopped"] and array[7:].tolist() == [3, 7, 8]
         server.shutdown()
+
+
+def test_metadata_at_a_server_that_hangs() -> None:
+    answer = threading.Event()
+    answer.set()
+
+    class Handler(Bucket):
+        objects: dict[str, bytes] = {}
+
+        def do_GET(self) -> None:
+            answer.wait(20)
+            super().do_GET()
+
+        def do_HEAD(self) -> None:
+            answer.wait(20)
+            super().do_HEAD()
+
+        def do_PUT(self) -> None:
+            answer.wait(20)
+            super().do_PUT()
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = {"endpoint": f"http://127.0.0.1:{server.server_port}", "allow_http": True, "skip_signature": True, "region": "x"}
+        root = zarrgpu.create_group("s3://bucket/a", storage_options=options)
+        array = root.create_array("b", shape=8, dtype="i4", chunks=2)
+
+        def change() -> None:
+            array.attrs["x"] = 1
+
+        hanging: list[Callable[[], object]] = [
+            lambda: zarrgpu.open("s3://bucket/a", storage_options=options),
+            lambda: zarrgpu.create_array("s3://bucket/b", shape=1, dtype="i1", storage_options=options),
+            lambda: zarrgpu.create_group("s3://bucket/c", storage_options=options),
+            lambda: root["b"],
+            lambda: root.get("b"),
+            lambda: "b" in root,
+            lambda: root.keys(),
+            lambda: root.items(),
+            lambda: root.create_array("c", shape=1, dtype="i1"),
+            lambda: root.require_group("d"),
+            lambda: root.consolidate(),
+            lambda: root.refresh(),
+            lambda: root.__delitem__("b"),
+            lambda: array.resize((4,)),
+            lambda: array.refresh(),
+            change,
+        ]
+        for call in hanging:
+            answer.clear()
+            with interrupted(answer.set):
+                call()
+        assert zarrgpu.open("s3://bucket/a/b", storage_options=options).dtype == np.dtype("i4")
+
+        # What a handler changes of what it interrupts.
+        refused = []
+
+        def handler(*_: object) -> None:
+            with pytest.raises(zarrgpu.ParameterError, match="being changed") as raised:
+                array.attrs["y"] = 2
+            refused.append(raised.value)
+            answer.set()
+
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            answer.clear()
+            timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGALRM))
+            timer.start()
+            array.attrs["x"] = 3
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert refused and dict(array.attrs) == {"x": 3}
+        server.shutdown()
