@@ -200,7 +200,39 @@ fn the_old_archive_stays_until_the_new_one_is_closed() {
     assert_eq!(read_all(&ZipStore::open(&path).unwrap()).len(), 2);
 }
 
-/// As in containers, where every process has the same number.
+/// Each adds a value; of those that close at the same time, one does, or they do so one behind the other.
+#[test]
+fn of_several_writers_that_close_at_once_one_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.zip");
+    for round in 0..50 {
+        let before = if path.exists() { read_all(&ZipStore::open(&path).unwrap()).len() } else { 0 };
+        let begin = || if round == 0 { ZipStore::create(&path) } else { ZipStore::append(&path, Default::default()) };
+        let writers: Vec<ZipStore> = (0..4).map(|_| begin().unwrap()).collect();
+        let barrier = std::sync::Barrier::new(4);
+        let close = |(number, archive): (usize, ZipStore)| {
+            archive.set(&key(&format!("{round}-{number}")), Bytes::from_static(b"value")).unwrap();
+            barrier.wait();
+            usize::from(archive.close().is_ok())
+        };
+        let closed: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = writers
+                .into_iter()
+                .enumerate()
+                .map(|writer| {
+                    scope.spawn({
+                        let close = &close;
+                        move || close(writer)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(closed, 1, "round {round}");
+        assert_eq!(read_all(&ZipStore::open(&path).unwrap()).len(), before + 1);
+    }
+}
+
 #[test]
 fn what_somebody_else_wrote_meanwhile_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
@@ -212,7 +244,7 @@ fn what_somebody_else_wrote_meanwhile_is_not_replaced() {
     write(&second, "second");
     first.close().unwrap();
     let error = second.close().unwrap_err();
-    assert!(error.to_string().contains("somebody else wrote it meanwhile") && error.stored() == Some(StoredValue::Old), "{error}");
+    assert!(error.to_string().contains("somebody else changed it meanwhile") && error.stored() == Some(StoredValue::Old), "{error}");
     drop(second);
 
     let (third, fourth) = (ZipStore::append(&path, Default::default()).unwrap(), ZipStore::append(&path, Default::default()).unwrap());
@@ -223,9 +255,27 @@ fn what_somebody_else_wrote_meanwhile_is_not_replaced() {
     drop(fourth);
     let names: Vec<String> = read_all(&ZipStore::open(&path).unwrap()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["first", "third"]);
+
+    // What was removed meanwhile is nobody's.
+    let fifth = ZipStore::append(&path, Default::default()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    fifth.close().unwrap();
+    assert_eq!(read_all(&ZipStore::open(&path).unwrap()).len(), 2);
+    // What a link leads to is replaced.
+    #[cfg(unix)]
+    {
+        let link = directory.path().join("link.zip");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let sixth = ZipStore::append(&link, Default::default()).unwrap();
+        write(&sixth, "sixth");
+        sixth.close().unwrap();
+        assert!(link.is_symlink() && read_all(&ZipStore::open(&path).unwrap()).len() == 3);
+        std::fs::remove_file(&link).unwrap();
+    }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
+/// As in containers, where every process has the same number.
 #[test]
 fn what_a_killed_writer_left_does_not_hinder_the_next_one() {
     let dir = tempfile::tempdir().unwrap();

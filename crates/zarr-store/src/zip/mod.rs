@@ -63,8 +63,10 @@ pub struct ZipWriteOptions {
 /// **Writing.** [`create`](Self::create) and [`append`](Self::append) write to a temporary file
 /// next to the archive, which takes the archive's name in [`close`](Self::close) or when the store
 /// is dropped (during a panic it is removed instead). Until then readers see the old archive, or
-/// none; this store itself reads what it has written at once. What somebody else put at the path meanwhile is not
-/// replaced: closing fails. A key that is set again is
+/// none; this store itself reads what it has written at once. What somebody else put at the path
+/// meanwhile is not replaced: closing fails. A process that was forked from the one that writes
+/// cannot write, and leaves the archive alone. Comments, dates and modes of an archive that is
+/// appended to are not kept. A key that is set again is
 /// appended again: the old bytes stay in the file as dead space, but the directory names each key
 /// once.
 ///
@@ -168,9 +170,10 @@ impl ZipStore {
     pub fn append(path: impl AsRef<Path>, options: ZipWriteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let limits = ZipLimits::default();
-        let old = Source::file(open_file(path)?)?;
-        let directory = directory::read(&old, limits.directory_bytes)?;
-        let (writer, file) = Writer::append(path, directory.offset, options)?;
+        let old = open_file(path)?;
+        let clone = old.try_clone().map_err(|error| StoreError::from_io(error, "cannot open the archive once more"))?;
+        let directory = directory::read(&Source::file(clone)?, limits.directory_bytes)?;
+        let (writer, file) = Writer::append(path, &old, directory.offset, options)?;
         Ok(Self {
             name: format!("zip://{}", path.display()),
             source: Source::growing(file),
@@ -237,7 +240,8 @@ fn open_file(path: &Path) -> Result<File, StoreError> {
 
 impl Drop for ZipStore {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let is_forked = |writer: &Mutex<Writer>| writer.lock().unwrap_or_else(PoisonError::into_inner).is_forked();
+        if std::thread::panicking() || self.writer.as_ref().is_some_and(is_forked) {
             self.abandon();
         } else if let Err(error) = self.close() {
             // Whoever cares about the outcome calls `close`; there is nobody to return it to here.

@@ -1,8 +1,8 @@
 //! Writing an archive.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -37,6 +37,8 @@ pub(super) struct Writer {
     options: ZipWriteOptions,
     /// What was at the target before.
     replaces: Option<Stamp>,
+    /// The process that writes, and not one that was forked from it: those share the file, and where it is written next.
+    process: u32,
 }
 
 /// Which file it is, and since when.
@@ -51,10 +53,13 @@ struct Stamp {
 impl Stamp {
     /// `None`: there is no file.
     fn of(path: &Path) -> io::Result<Option<Self>> {
-        let metadata = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            metadata => metadata?,
-        };
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            metadata => Ok(Some(Self::new(&metadata?))),
+        }
+    }
+
+    fn new(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         let file = {
             use std::os::unix::fs::MetadataExt;
@@ -62,31 +67,43 @@ impl Stamp {
         };
         #[cfg(not(unix))]
         let file = None;
-        Ok(Some(Self { len: metadata.len(), modified: metadata.modified().ok(), file }))
+        Self { len: metadata.len(), modified: metadata.modified().ok(), file }
     }
 }
 
 impl Writer {
     /// The writer of an archive, and a handle to read it by.
     pub(super) fn create(target: &Path, options: ZipWriteOptions) -> Result<(Self, File), StoreError> {
-        let target = std::path::absolute(target).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
+        let mut target = std::path::absolute(target).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
+        if target.is_symlink() {
+            // What it leads to is replaced, not the link; where it leads to nothing, the link.
+            target = fs::canonicalize(&target).unwrap_or(target);
+        }
         let dir = target.parent().unwrap_or(&target);
         let failed = |error: io::Error| StoreError::from_io(error, format!("cannot create a file in {}", dir.display()));
         let replaces = Stamp::of(&target).map_err(failed)?;
         let (temporary, file) = create_temporary(dir).map_err(failed)?;
         let reader = File::open(&temporary).map_err(failed)?;
-        Ok((Self { target, temporary, file: Some(file), end: 0, options, replaces }, reader))
+        Ok((Self { target, temporary, file: Some(file), end: 0, options, replaces, process: std::process::id() }, reader))
     }
 
-    /// As [`create`](Self::create), beginning with the first `end` bytes of the old archive.
-    pub(super) fn append(target: &Path, end: u64, options: ZipWriteOptions) -> Result<(Self, File), StoreError> {
+    /// As [`create`](Self::create), beginning with the first `end` bytes of the old archive, which is open as `old`.
+    pub(super) fn append(target: &Path, mut old: &File, end: u64, options: ZipWriteOptions) -> Result<(Self, File), StoreError> {
         let (mut writer, reader) = Self::create(target, options)?;
-        let copied =
-            fs::copy(&writer.target, &writer.temporary).and_then(|_| writer.file.as_ref().map_or(Ok(()), |file| file.set_len(end)));
+        let copied = old.metadata().and_then(|metadata| {
+            writer.replaces = Some(Stamp::new(&metadata));
+            old.seek(SeekFrom::Start(0))?;
+            let Some(file) = &mut writer.file else { return Ok(0) };
+            io::copy(&mut old.take(end), file)
+        });
         match copied {
-            Ok(()) => {
+            Ok(copied) if copied == end => {
                 writer.end = end;
                 Ok((writer, reader))
+            }
+            Ok(_) => {
+                writer.abandon();
+                Err(StoreError::new(StoreErrorKind::Corrupt, "the archive became shorter while it was copied"))
             }
             Err(error) => {
                 writer.abandon();
@@ -97,9 +114,17 @@ impl Writer {
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {
         match self.file {
+            Some(_) if self.is_forked() => {
+                Err(StoreError::read_only("the archive is written by the process that this one was forked from"))
+            }
             Some(_) => Ok(()),
             None => Err(StoreError::read_only("the archive is closed")),
         }
+    }
+
+    /// Whether this is another process than the one that writes.
+    pub(super) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
     }
 
     /// Appends a value. After an error the archive is as before.
@@ -150,6 +175,7 @@ impl Writer {
         if self.file.is_none() {
             return Ok(());
         }
+        self.check_open()?;
         let mut directory = Vec::new();
         for (key, entry) in entries {
             central_header(&mut directory, entry, key.as_str());
@@ -157,15 +183,12 @@ impl Writer {
         end_records(&mut directory, entries.len() as u64, self.end);
         let result = self.write_at_end(&directory, &[]).and_then(|()| {
             let Some(file) = &self.file else { return Ok(()) };
-            if Stamp::of(&self.target)? != self.replaces {
-                return Err(io::Error::other("somebody else wrote it meanwhile"));
-            }
             // A write that failed may have left bytes behind the end.
             file.set_len(self.end + directory.len() as u64)?;
             if self.options.sync {
                 file.sync_all()?;
             }
-            fs::rename(&self.temporary, &self.target)
+            self.replace()
         });
         match result {
             Ok(()) => {
@@ -179,7 +202,39 @@ impl Writer {
         }
     }
 
+    /// Gives the file its name, unless somebody else did so meanwhile: of several writers that get here at once, by a lock of what they replace, or by a name that is there
+    /// already. Where a file system has no locks, there is a moment in which one is not noticed.
+    fn replace(&self) -> io::Result<()> {
+        let replaced = || io::Error::other("somebody else changed it meanwhile");
+        let old = match File::open(&self.target) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            old => Some(old?),
+        };
+        let Some(old) = old else {
+            // What was there and was removed need not be kept.
+            return match fs::hard_link(&self.temporary, &self.target) {
+                Ok(()) => {
+                    // Otherwise it is left behind; it is in nobody's way.
+                    let _ = fs::remove_file(&self.temporary);
+                    Ok(())
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(replaced()),
+                // A file system without links.
+                Err(_) => fs::rename(&self.temporary, &self.target),
+            };
+        };
+        // Let go of when `old` is closed.
+        let _ = old.lock();
+        if Stamp::of(&self.target)? != self.replaces {
+            return Err(replaced());
+        }
+        fs::rename(&self.temporary, &self.target)
+    }
+
     pub(super) fn abandon(&mut self) {
+        if self.is_forked() {
+            self.file = None;
+        }
         if self.file.take().is_some() {
             // A file that cannot be removed is left behind; it is in nobody's way.
             let _ = fs::remove_file(&self.temporary);
