@@ -23,6 +23,7 @@ pub(crate) struct Archive {
     name: Mutex<Option<Name>>,
     /// Whether to close it when nobody has it any more.
     is_kept: AtomicBool,
+    is_given_up: AtomicBool,
     /// The process that began it, and not one that was forked from it.
     process: u32,
 }
@@ -39,6 +40,7 @@ impl Archive {
             store: Arc::new(store.map_err(ArrayError::from)?),
             name: Mutex::new(Some(name)),
             is_kept: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
             process: std::process::id(),
         })
     }
@@ -52,23 +54,20 @@ impl Archive {
         self.is_kept.store(true, Ordering::Relaxed);
     }
 
-    /// Gives it its name. Nothing more is written to it. After an error this can be tried again; who does not will not be told again.
+    /// Gives it its name. Nothing more is written to it. After an error this can be tried again.
     pub(crate) fn close(&self) -> Outcome<()> {
-        if self.is_forked() {
-            return Err(parameter("the zip archive is closed by the process that began to write it"));
+        if self.is_given_up.load(Ordering::Relaxed) {
+            return Err(parameter("the zip archive was given up, by an exception in a `with` block: nothing of it is there"));
         }
-        let closed = self.store.close();
-        self.is_kept.store(false, Ordering::Relaxed);
-        closed.map_err(ArrayError::from)?;
+        self.store.close().map_err(ArrayError::from)?;
         self.let_go_of_name();
         Ok(())
     }
 
     /// What was there before stays there.
     pub(crate) fn abandon(&self) {
-        if self.is_forked() {
-            return;
-        }
+        // Closed before, it is there.
+        self.is_given_up.store(self.name.lock().unwrap_or_else(PoisonError::into_inner).is_some(), Ordering::Relaxed);
         self.store.abandon();
         self.let_go_of_name();
     }
@@ -84,10 +83,11 @@ impl Archive {
 
 impl Drop for Archive {
     fn drop(&mut self) {
-        if self.is_forked() {
-            // The store would close the file, which is that of the other process.
-            std::mem::forget(Arc::clone(&self.store));
-        } else if !self.is_kept.load(Ordering::Relaxed) {
+        // What a forked process has of it is the other's.
+        if self.is_forked() || self.is_given_up.load(Ordering::Relaxed) {
+            return;
+        }
+        if !self.is_kept.load(Ordering::Relaxed) {
             self.abandon();
         } else if let Err(failure) = self.close() {
             // Nobody is there to be told: as Python does for what a finalizer raises.
@@ -102,6 +102,9 @@ struct Name(PathBuf);
 
 impl Name {
     fn take(path: &Path) -> Outcome<Self> {
+        // A link is what it leads to.
+        let resolved = path.canonicalize();
+        let path = resolved.as_deref().unwrap_or(path);
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // Where there is no such folder, the store says so.
         let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());

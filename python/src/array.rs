@@ -441,9 +441,9 @@ impl Array {
         }
     }
 
-    /// Gives the zip archive that it was opened to write its name; what is written later fails. Does nothing for other stores.
+    /// Gives the zip archive that it was opened or created in its name; what is written later fails. Does nothing for other stores, and for nodes below of that one.
     fn close(&self, py: Python<'_>) -> Outcome<()> {
-        self.origin.close(py)
+        self.origin.close(py, &self.path())
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -460,7 +460,7 @@ impl Array {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<()> {
         let _ = (exception, traceback);
-        self.origin.leave(py, exception_type)
+        self.origin.leave(py, &self.path(), exception_type)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -14,7 +14,7 @@ use crate::data_type;
 use crate::error::{Failure, Outcome, parameter};
 use crate::group::Group;
 use crate::node::{Origin, object};
-use crate::wait::wait;
+use crate::wait::wait_unless;
 
 /// Creates an array at a path or URL, open to read and write. No group above it is made: `Group.create_array` does that.
 ///
@@ -48,11 +48,13 @@ pub(crate) fn create_array(
     let builder = description.builder()?.version(version(zarr_format)?).overwrite(overwrite);
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
-    let array = wait(py, async {
+    let create = async {
         let (store, inside) = origin.locate(true)?;
         builder.create_async(store, &inside, &options).await.map_err(wrong)
-    })??;
-    Ok(Array::new(array, origin.shared()))
+    };
+    let array = wait_unless(py, overwrite, create)??;
+    let path = array.path().to_string();
+    Ok(Array::new(array, origin.shared(path)))
 }
 
 /// Creates a group at a path or URL, open to read and write. `overwrite` removes all that is at the path. `storage_options`: as for `open`.
@@ -69,11 +71,13 @@ pub(crate) fn create_group(
     let builder = GroupBuilder::new().attributes(object_or_empty(attributes)?).version(version(zarr_format)?).overwrite(overwrite);
     let origin = Origin::new(path, true, storage_options)?;
     let options = origin.options()?;
-    let group = wait(py, async {
+    let create = async {
         let (store, inside) = origin.locate(true)?;
         Ok::<_, Failure>(builder.create_async(store, &inside, &options).await?)
-    })??;
-    Ok(Group::new(group, origin.shared()))
+    };
+    let group = wait_unless(py, overwrite, create)??;
+    let path = group.path().to_string();
+    Ok(Group::new(group, origin.shared(path)))
 }
 
 /// What Python says of a new array.

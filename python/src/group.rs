@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::create::{Codecs, Description, object_or_empty, wrong};
 use crate::error::{Outcome, parameter};
 use crate::node::{self, Origin};
-use crate::wait::{Turn, wait, wait_detached};
+use crate::wait::{Turn, wait, wait_detached, wait_unless};
 
 /// A group of arrays and groups: iterating gives names, `group["a/b"]` an array or a group. Below one that was opened by `mode="r+"` or created, others are created and
 /// removed (`del group["a/b"]`).
@@ -132,7 +132,7 @@ impl Group {
             Description { shape, dtype, chunks, shards, fill_value, filters, serializer, compressors, dimension_names, attributes };
         let builder = description.builder()?.overwrite(overwrite);
         let group = self.group();
-        let array = wait(py, group.create_array_async(name, &builder))?.map_err(wrong)?;
+        let array = wait_unless(py, overwrite, group.create_array_async(name, &builder))?.map_err(wrong)?;
         Ok(Array::new(array, Arc::clone(&self.origin)))
     }
 
@@ -142,7 +142,7 @@ impl Group {
         self.check_change(name)?;
         let builder = zarr::GroupBuilder::new().attributes(object_or_empty(attributes)?).overwrite(overwrite);
         let group = self.group();
-        let group = wait(py, group.create_group_async(name, &builder))??;
+        let group = wait_unless(py, overwrite, group.create_group_async(name, &builder))??;
         Ok(Self::new(group, Arc::clone(&self.origin)))
     }
 
@@ -168,13 +168,10 @@ impl Group {
     /// Removes the node, and all below it.
     fn __delitem__(&self, py: Python<'_>, name: &str) -> Outcome<()> {
         self.check_change(name)?;
-        let group = self.group();
-        Ok(wait(py, async {
-            match group.get_async(name).await? {
-                Node::Array(array) => array.erase_async().await,
-                Node::Group(group) => group.erase_async().await,
-            }
-        })??)
+        Ok(py.detach(|| match self.group().get(name)? {
+            Node::Array(array) => array.erase(),
+            Node::Group(group) => group.erase(),
+        })?)
     }
 
     /// The version of the format: 2 or 3.
@@ -238,9 +235,9 @@ impl Group {
         Ok(self.children(py)?.into_iter().filter(|(_, child)| child.is_instance_of::<Self>()).collect())
     }
 
-    /// Gives the zip archive that it was opened to write its name; what is written later fails. Does nothing for other stores.
+    /// Gives the zip archive that it was opened or created in its name; what is written later fails. Does nothing for other stores, and for nodes below of that one.
     fn close(&self, py: Python<'_>) -> Outcome<()> {
-        self.origin.close(py)
+        self.origin.close(py, &self.path())
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -257,7 +254,7 @@ impl Group {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> Outcome<()> {
         let _ = (exception, traceback);
-        self.origin.leave(py, exception_type)
+        self.origin.leave(py, &self.path(), exception_type)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

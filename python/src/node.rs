@@ -59,7 +59,8 @@ pub(crate) fn _reopen<'py>(
     index_cache: Option<usize>,
     settings: Vec<(String, String)>,
 ) -> Outcome<Bound<'py, PyAny>> {
-    Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: OnceLock::new() }.open(py, Some(node))
+    Origin { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: OnceLock::new(), top: OnceLock::new() }
+        .open(py, Some(node))
 }
 
 /// What `open` was given: enough to open the same store in another process.
@@ -74,6 +75,8 @@ pub(crate) struct Origin {
     settings: Vec<(String, String)>,
     /// The zip archive that is written.
     archive: OnceLock<Archive>,
+    /// The path of the node that was opened or created first: it closes the archive, those below do not.
+    top: OnceLock<String>,
 }
 
 impl Origin {
@@ -92,6 +95,7 @@ impl Origin {
             index_cache: None,
             settings,
             archive: OnceLock::new(),
+            top: OnceLock::new(),
         })
     }
 
@@ -139,31 +143,37 @@ impl Origin {
             let (store, inside) = self.locate(false)?;
             Ok::<_, Failure>(Node::open_async(store, node.unwrap_or(&inside), &options).await?)
         })??;
-        wrap(py, opened, &self.shared())
+        let path = opened.path().to_string();
+        wrap(py, opened, &self.shared(path))
     }
 
-    /// For the nodes that came of it.
-    pub(crate) fn shared(self) -> Arc<Self> {
+    /// For the nodes that came of it, of which that at `path` is the first.
+    pub(crate) fn shared(self, path: String) -> Arc<Self> {
         if let Some(archive) = self.archive.get() {
             archive.keep();
         }
+        self.top.get_or_init(|| path);
         Arc::new(self)
     }
 
-    /// Gives an archive its name. There is nothing else to close.
-    pub(crate) fn close(&self, py: Python<'_>) -> Outcome<()> {
-        py.detach(|| self.archive.get().map_or(Ok(()), Archive::close))
+    /// Gives an archive its name, if the node at `path` is the one to do so. There is nothing else to close.
+    pub(crate) fn close(&self, py: Python<'_>, path: &str) -> Outcome<()> {
+        py.detach(|| self.closes(path).map_or(Ok(()), Archive::close))
     }
 
-    /// The end of a `with` block, by an exception or without one.
-    pub(crate) fn leave(&self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
-        match (self.archive.get(), exception) {
+    /// The end of a `with` block of the node at `path`, by an exception or without one.
+    pub(crate) fn leave(&self, py: Python<'_>, path: &str, exception: Option<&Bound<'_, PyAny>>) -> Outcome<()> {
+        match (self.closes(path), exception) {
             (Some(archive), Some(_)) => {
                 py.detach(|| archive.abandon());
                 Ok(())
             }
-            _ => self.close(py),
+            _ => self.close(py, path),
         }
+    }
+
+    fn closes(&self, path: &str) -> Option<&Archive> {
+        self.archive.get().filter(|_| self.top.get().is_some_and(|top| top == path))
     }
 
     pub(crate) fn is_writable(&self) -> bool {
@@ -184,7 +194,7 @@ impl Origin {
             return Err(unsupported(format!("{} is a zip archive that this process writes, and no other can", self.path)).into());
         }
         let reopen = py.import("zarrgpu._zarrgpu")?.getattr("_reopen")?;
-        let Self { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: _ } = self;
+        let Self { path, writable, threads, concurrency, in_flight_bytes, index_cache, settings, archive: _, top: _ } = self;
         let arguments = (path, node, writable, threads, concurrency, in_flight_bytes, index_cache, settings.clone());
         (reopen, arguments.into_pyobject(py)?).into_pyobject(py)
     }

@@ -19,8 +19,17 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Se
     py.detach(|| wait_detached(future))
 }
 
+/// As [`wait`], but with `removes`, which no signal ends: half of what was to be removed would be there, for who is next to find.
+pub(crate) fn wait_unless<T: Send>(py: Python<'_>, removes: bool, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    py.detach(|| wait_with(future, !removes))
+}
+
 /// As [`wait`], for who has let go of Python's lock.
 pub(crate) fn wait_detached<T>(future: impl Future<Output = T>) -> PyResult<T> {
+    wait_with(future, true)
+}
+
+fn wait_with<T>(future: impl Future<Output = T>, signals: bool) -> PyResult<T> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     let mut end = Instant::now() + TURN;
@@ -32,7 +41,9 @@ pub(crate) fn wait_detached<T>(future: impl Future<Output = T>) -> PyResult<T> {
         match end.checked_duration_since(Instant::now()) {
             Some(left) => thread::park_timeout(left),
             None => {
-                Python::attach(|py| py.check_signals())?;
+                if signals {
+                    Python::attach(|py| py.check_signals())?;
+                }
                 end = Instant::now() + TURN;
             }
         }

@@ -191,7 +191,6 @@ def test_metadata_at_a_server_that_hangs() -> None:
             lambda: root.require_group("d"),
             lambda: root.consolidate(),
             lambda: root.refresh(),
-            lambda: root.__delitem__("b"),
             lambda: array.resize((4,)),
             lambda: array.refresh(),
             change,

@@ -436,6 +436,16 @@ def test_zip_archives(tmp_path: Path, values: np.ndarray) -> None:
     np.testing.assert_array_equal(array[...], values)
     with pytest.raises(zarrgpu.StoreError, match="closed"):
         array[0] = 1
+    # Nodes below do not close it, nor give it up.
+    with zarrgpu.create_group(tmp_path / "b.zip") as root:
+        with root.create_group("c") as inner:
+            inner.create_array("d", shape=1, dtype="i1")[:] = 3
+        with pytest.raises(RuntimeError), inner["d"] as array:
+            raise RuntimeError
+        inner.close()
+        array[:] = 4
+    assert zarrgpu.open(tmp_path / "b.zip/c/d")[:].tolist() == [4]
+    (tmp_path / "b.zip").unlink()
 
     with zarrgpu.open(path, mode="r+") as root:
         root["deep/values"][0] = 7
@@ -465,6 +475,8 @@ def test_zip_archives_that_come_to_nothing(tmp_path: Path, monkeypatch: pytest.M
         array[:] = 1
         raise RuntimeError
     assert not list(tmp_path.iterdir())
+    with pytest.raises(zarrgpu.ParameterError, match="given up"):
+        array.close()
     with zarrgpu.create_array(path, shape=1, dtype="i1") as array:
         array[:] = 1
         with pytest.raises(zarrgpu.UnsupportedError, match="zip archive"):
@@ -493,7 +505,10 @@ def test_zip_archives_that_come_to_nothing(tmp_path: Path, monkeypatch: pytest.M
     replace()
     with pytest.raises(zarrgpu.StoreError, match="somebody else"):
         array.close()
-    del array
+    # Tried again, where nothing is in the way any more.
+    path.unlink()
+    array.close()
+    assert zarrgpu.open(path)[:].tolist() == [2]
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: unraisable.append(str(args.exc_value)))
     array = zarrgpu.open(path, mode="r+")
@@ -511,13 +526,15 @@ def test_a_forked_process_leaves_a_zip_archive_to_its_parent(tmp_path: Path) -> 
     array[:] = [1, 2]
     child = os.fork()
     if child == 0:
-        try:
-            array.close()
-        except zarrgpu.ParameterError:
-            del array
-            os._exit(7)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        refused = 0
+        for change in (lambda: array.__setitem__(0, 5), array.close):
+            try:
+                change()
+            except zarrgpu.StoreError:
+                refused += 1
+        del array, change
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert not path.exists()
     array.close()
     assert zarrgpu.open(path)[:].tolist() == [1, 2]
