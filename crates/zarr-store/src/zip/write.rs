@@ -1,11 +1,11 @@
 //! Writing an archive.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use flate2::{Compression, write::DeflateEncoder};
 use zarr_store_api::{StoreError, StoreErrorKind, StoreKey, StoredValue};
@@ -223,8 +223,7 @@ impl Writer {
                 Err(_) => fs::rename(&self.temporary, &self.target),
             };
         };
-        // Let go of when `old` is closed.
-        let _ = old.lock();
+        let _locked = lock(old);
         if Stamp::of(&self.target)? != self.replaces {
             return Err(replaced());
         }
@@ -240,6 +239,21 @@ impl Writer {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Locks a file until what this gives is dropped. Who changes an archive holds its lock for a moment: one that is held for longer is somebody else's, and says nothing.
+fn lock(file: File) -> Option<File> {
+    // Elsewhere a file that is open may not be replaced.
+    if cfg!(not(unix)) {
+        return None;
+    }
+    for _ in 0..500 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
+            _ => break,
+        }
+    }
+    Some(file)
 }
 
 impl Drop for Writer {
