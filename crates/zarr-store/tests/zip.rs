@@ -270,6 +270,11 @@ fn what_somebody_else_wrote_meanwhile_is_not_replaced() {
         write(&sixth, "sixth");
         sixth.close().unwrap();
         assert!(link.is_symlink() && read_all(&ZipStore::open(&path).unwrap()).len() == 3);
+        std::fs::remove_file(&path).unwrap();
+        let seventh = ZipStore::create(&link).unwrap();
+        write(&seventh, "seventh");
+        seventh.close().unwrap();
+        assert!(link.is_symlink() && read_all(&ZipStore::open(&path).unwrap()).len() == 1);
         std::fs::remove_file(&link).unwrap();
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);

@@ -76,8 +76,10 @@ impl Writer {
     pub(super) fn create(target: &Path, options: ZipWriteOptions) -> Result<(Self, File), StoreError> {
         let mut target = std::path::absolute(target).map_err(|error| StoreError::from_io(error, "cannot make the path absolute"))?;
         if target.is_symlink() {
-            // What it leads to is replaced, not the link; where it leads to nothing, the link.
-            target = fs::canonicalize(&target).unwrap_or(target);
+            // What it leads to is replaced, or made, and not the link.
+            let beside = |link: PathBuf| target.parent().unwrap_or(&target).join(link);
+            let led = fs::canonicalize(&target).or_else(|_| fs::read_link(&target).map(beside));
+            target = led.map_err(|error| StoreError::from_io(error, format!("cannot follow the link {}", target.display())))?;
         }
         let dir = target.parent().unwrap_or(&target);
         let failed = |error: io::Error| StoreError::from_io(error, format!("cannot create a file in {}", dir.display()));
