@@ -451,15 +451,8 @@ impl Array {
     }
 
     /// As `close`; after an exception, a zip archive stays what it was before.
-    #[pyo3(signature = (exception_type, exception, traceback))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exception_type: Option<&Bound<'_, PyAny>>,
-        exception: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) -> Outcome<()> {
-        let _ = (exception, traceback);
+    #[pyo3(signature = (exception_type, *_about_it))]
+    fn __exit__(&self, py: Python<'_>, exception_type: Option<&Bound<'_, PyAny>>, _about_it: &Bound<'_, PyTuple>) -> Outcome<()> {
         self.origin.leave(py, &self.path(), exception_type)
     }
 

@@ -208,11 +208,8 @@ impl Writer {
     /// already. Where a file system has no locks, there is a moment in which one is not noticed.
     fn replace(&self) -> io::Result<()> {
         let replaced = || io::Error::other("somebody else changed it meanwhile");
-        let old = match File::open(&self.target) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            old => Some(old?),
-        };
-        let Some(old) = old else {
+        let opened = File::open(&self.target);
+        if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             // What was there and was removed need not be kept.
             return match fs::hard_link(&self.temporary, &self.target) {
                 Ok(()) => {
@@ -224,8 +221,9 @@ impl Writer {
                 // A file system without links.
                 Err(_) => fs::rename(&self.temporary, &self.target),
             };
-        };
-        let _locked = lock(old);
+        }
+        // What cannot be read cannot be locked, and may be replaced nevertheless.
+        let _locked = opened.ok().and_then(lock);
         if Stamp::of(&self.target)? != self.replaces {
             return Err(replaced());
         }
@@ -382,4 +380,26 @@ fn end_records(out: &mut Vec<u8>, entries: u64, offset: u64) {
     put32(out, narrow(size));
     put32(out, narrow(offset));
     put16(out, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_and_replaced_is_the_archive_whose_directory_was_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.zip");
+        fs::write(&path, b"first").unwrap();
+        let old = File::open(&path).unwrap();
+        let other = directory.path().join("other");
+        fs::write(&other, b"other").unwrap();
+        fs::rename(&other, &path).unwrap();
+        let (mut writer, mut reader) = Writer::append(&path, &old, 5, ZipWriteOptions::default()).unwrap();
+        let mut copied = Vec::new();
+        reader.read_to_end(&mut copied).unwrap();
+        assert_eq!(copied, b"first");
+        writer.finish(&BTreeMap::new()).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"other");
+    }
 }

@@ -10,8 +10,8 @@
 //! [Blosc](https://numcodecs.readthedocs.io/en/stable/compression/blosc.html).
 //!
 //! The container and the shuffles are our own: nothing is read or allocated on the word of a header, and the contexts of the inner codecs are kept from
-//! chunk to chunk. The inner codecs are liblz4 (the middle of its blocks is decoded here, where the processor has AVX-512 VBMI), libzstd, libdeflate (zlib) and [`snap`](https://docs.rs/snap); `blosclz` is encoded by
-//! c-blosc, by way of [`blosc-src`](https://docs.rs/blosc-src), and decoded here.
+//! chunk to chunk. The inner codecs are liblz4 (the middle of its blocks is decoded here, where the processor has AVX-512 VBMI), libzstd, libdeflate (zlib)
+//! and [`snap`](https://docs.rs/snap); `blosclz` is encoded by c-blosc, by way of [`blosc-src`](https://docs.rs/blosc-src), and decoded here.
 //!
 //! Where implementations part ways:
 //! * *The header wins over the metadata*: for decoding, the configuration is not looked at.

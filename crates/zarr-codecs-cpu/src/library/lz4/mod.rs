@@ -1,4 +1,4 @@
-//! liblz4: blocks, without frames around them.
+//! liblz4: blocks, without frames around them. Where the processor can, `middle` decodes most of a block before the library does the rest.
 
 #[cfg(feature = "blosc")]
 use std::cell::RefCell;
