@@ -96,3 +96,57 @@ pub(crate) fn run<F: Family>(args: &FuzzArgs) -> Result<ExitCode> {
     }
     Ok(if different > 0 || reached < args.reach { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
+
+/// Bytes that look like something.
+pub(crate) fn data(rng: &Rng, len: usize) -> Vec<u8> {
+    match rng.below(6) {
+        0 => rng.bytes(len),
+        1 => {
+            let period = 1 + rng.small(40_000);
+            (0..len).map(|i| if rng.chance(2) { rng.next() as u8 } else { (i % period) as u8 }).collect()
+        }
+        2 => vec![rng.next() as u8; len],
+        // Numbers that rise and fall.
+        3 => {
+            let (mut value, step) = (rng.next() as u32 >> 8, 1 + rng.small(5000));
+            let mut data = Vec::with_capacity(len + 4);
+            while data.len() < len {
+                value = value.wrapping_add(rng.below(2 * step) as u32).wrapping_sub(step as u32);
+                data.extend(value.to_le_bytes());
+            }
+            data.truncate(len);
+            data
+        }
+        4 => {
+            let bits = rng.below(8);
+            rng.bytes(len).into_iter().map(|byte| byte >> bits).collect()
+        }
+        _ => {
+            let words: Vec<Vec<u8>> = (0..1 + rng.small(300)).map(|_| rng.bytes(1 + rng.small(30))).collect();
+            let mut data = Vec::with_capacity(len + 40);
+            while data.len() < len {
+                data.extend(&words[rng.small(words.len() - 1)]);
+            }
+            data.truncate(len);
+            data
+        }
+    }
+}
+
+/// Damages encoded bytes.
+pub(crate) fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
+    let len = bytes.len();
+    if len == 0 {
+        return;
+    }
+    let (at, early) = (rng.below(len), rng.small(len - 1));
+    match rng.below(6) {
+        0 => bytes.truncate(at),
+        1 => bytes.truncate(len - 1 - rng.below(len.min(9))),
+        2 => bytes[early] = rng.pick(&[0, 1, 0x7F, 0x80, 0xFF]),
+        3 => {
+            bytes.remove(at);
+        }
+        _ => bytes[at] ^= 1 << rng.below(8),
+    }
+}

@@ -3,7 +3,7 @@
 use zarr_meta::Extension;
 use zstd_frames::Rng;
 
-use crate::cpu_fuzz::{Chunk, Family};
+use crate::cpu_fuzz::{Chunk, Family, damage, data};
 use crate::fuzz::Result;
 
 /// The format of a batch.
@@ -115,23 +115,6 @@ fn header(rng: &Rng, format: Format, bytes: &mut Vec<u8>) {
     }
 }
 
-fn damage(rng: &Rng, bytes: &mut Vec<u8>) {
-    let len = bytes.len();
-    if len == 0 {
-        return;
-    }
-    let (at, early) = (rng.below(len), rng.small(len - 1));
-    match rng.below(6) {
-        0 => bytes.truncate(at),
-        1 => bytes.truncate(len - 1 - rng.below(len.min(9))),
-        2 => bytes[early] = rng.pick(&[0, 1, 0x7F, 0x80, 0xFF]),
-        3 => {
-            bytes.remove(at);
-        }
-        _ => bytes[at] ^= 1 << rng.below(8),
-    }
-}
-
 /// As an encoder makes it of data that look like something.
 fn compressed(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
     // Once in a while so much that sums need more than 32 bits.
@@ -143,38 +126,7 @@ fn compressed(rng: &Rng) -> (Vec<u8>, Vec<u8>) {
     } else {
         rng.small(60_000)
     };
-    let data: Vec<u8> = match if huge { 2 } else { rng.below(6) } {
-        0 => rng.bytes(len),
-        1 => {
-            let period = 1 + rng.small(40_000);
-            (0..len).map(|i| if rng.chance(2) { rng.next() as u8 } else { (i % period) as u8 }).collect()
-        }
-        2 => vec![if huge { 255 } else { rng.next() as u8 }; len],
-        // Numbers that rise and fall.
-        3 => {
-            let (mut value, step) = (rng.next() as u32 >> 8, 1 + rng.small(5000));
-            let mut data = Vec::with_capacity(len + 4);
-            while data.len() < len {
-                value = value.wrapping_add(rng.below(2 * step) as u32).wrapping_sub(step as u32);
-                data.extend(value.to_le_bytes());
-            }
-            data.truncate(len);
-            data
-        }
-        4 => {
-            let bits = rng.below(8);
-            rng.bytes(len).into_iter().map(|byte| byte >> bits).collect()
-        }
-        _ => {
-            let words: Vec<Vec<u8>> = (0..1 + rng.small(300)).map(|_| rng.bytes(1 + rng.small(30))).collect();
-            let mut data = Vec::with_capacity(len + 40);
-            while data.len() < len {
-                data.extend(&words[rng.small(words.len() - 1)]);
-            }
-            data.truncate(len);
-            data
-        }
-    };
+    let data = if huge { vec![255; len] } else { data(rng, len) };
     let mut encoder = libdeflater::Compressor::new(libdeflater::CompressionLvl::new(rng.below(13) as i32).unwrap_or_default());
     let mut encoded = vec![0; encoder.deflate_compress_bound(data.len())];
     let len = encoder.deflate_compress(&data, &mut encoded).unwrap_or(0);

@@ -68,6 +68,8 @@ pub(crate) enum CodecKind {
     Blosc,
     /// `gzip` and `zlib`
     Deflate,
+    /// `numcodecs.lz4`
+    Lz4,
 }
 
 /// Who decodes.
@@ -311,6 +313,7 @@ pub(crate) fn run(args: &FuzzArgs) -> ExitCode {
         _ if args.replay.is_some() => Err("--replay is for zstd".into()),
         CodecKind::Blosc => crate::cpu_fuzz::run::<crate::blosc_fuzz::Blosc>(args),
         CodecKind::Deflate => crate::cpu_fuzz::run::<crate::deflate_fuzz::Deflate>(args),
+        CodecKind::Lz4 => crate::cpu_fuzz::run::<crate::lz4_fuzz::Lz4>(args),
         CodecKind::Zstd => fuzz(args),
     };
     outcome.unwrap_or_else(|error| {

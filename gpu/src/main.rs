@@ -10,6 +10,7 @@ mod cpu_fuzz;
 mod decode;
 mod deflate_fuzz;
 mod fuzz;
+mod lz4_fuzz;
 mod test;
 mod zstd_cases;
 mod zstd_golden;

@@ -5,4 +5,5 @@
 #include "deflate/decode.cuh"
 #include "elements/move.cuh"
 #include "elements/scatter.cuh"
+#include "lz4/decode.cuh"
 #include "zstd/serial.cuh"

@@ -87,6 +87,8 @@ kernels! {
     BloscUnshuffle = "blosc_unshuffle",
     DeflateDecode = "deflate_decode",
     DeflateDecodeWide = "deflate_decode_wide",
+    Lz4Decode = "lz4_decode",
+    Lz4DecodeWide = "lz4_decode_wide",
     ElementsScatter = "elements_scatter",
     ElementsDecode = "elements_decode",
     ElementsDecodeValues = "elements_decode_values",

@@ -46,14 +46,15 @@ impl CodecProvider for KernelProvider {
                 Ok(array.byte_len()?.map(|len| Representation::Bytes(ByteLen::Exact(len as u64))))
             }
             (
-                "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib",
+                "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib"
+                | "numcodecs.lz4",
                 Representation::Bytes(len),
             ) => Ok(Some(Representation::Bytes(len.compressed()))),
             ("crc32c" | "numcodecs.crc32c", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.plus(4)))),
             ("numcodecs.shuffle", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(*len))),
             (
                 "bytes" | "endian" | "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib"
-                | "crc32c" | "numcodecs.crc32c" | "numcodecs.shuffle",
+                | "numcodecs.lz4" | "crc32c" | "numcodecs.crc32c" | "numcodecs.shuffle",
                 _,
             ) => Err(CodecError::metadata(name, "stands on the wrong side of the array to bytes codec")),
             // What becomes of data types and fill values the host's implementation says.

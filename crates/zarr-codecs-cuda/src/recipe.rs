@@ -76,6 +76,8 @@ pub(crate) enum Compression {
     /// Members of gzip, and a stream of zlib.
     Gzip,
     Zlib,
+    /// A block of LZ4 with its decoded size before it.
+    Lz4,
 }
 
 /// A checksum, and which step of the segment it is.

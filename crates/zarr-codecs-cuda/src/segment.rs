@@ -5,7 +5,7 @@ use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
 use zarr_codec_api::{CodecError, CodecErrorKind, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction, Ticket};
 
 use crate::codecs::elements::{self, Pass};
-use crate::codecs::{blosc, crc32c, deflate, scatter, zstd};
+use crate::codecs::{blosc, crc32c, deflate, lz4, scatter, zstd};
 use crate::constants::*;
 use crate::engine::Engine;
 use crate::recipe::{Checksum, Compression, Op, Pair, Recipe};
@@ -291,7 +291,8 @@ impl DeviceSegment for KernelSegment {
                 Some(match kind {
                     Compression::Zstd => zstd::decode(engine, &chunks, false, context)?,
                     Compression::BloscLz4 | Compression::BloscZstd => blosc::decode(engine, &chunks, kind, context)?,
-                    Compression::Gzip | Compression::Zlib => deflate::decode(engine, &chunks, kind, context)?,
+                    Compression::Gzip | Compression::Zlib => deflate::SPANS.decode(engine, &chunks, deflate::format(kind), context)?,
+                    Compression::Lz4 => lz4::SPANS.decode(engine, &chunks, 0, context)?,
                 })
             }
             None => None,
@@ -367,7 +368,8 @@ impl DeviceSegment for KernelSegment {
                 Compression::Zstd => of_zstd(),
                 Compression::BloscLz4 => blosc::scratch_len(decoded()),
                 Compression::BloscZstd => of_zstd().saturating_add(blosc::scratch_len(decoded())),
-                Compression::Gzip | Compression::Zlib => deflate::scratch_len(slots, &*self.engine),
+                Compression::Gzip | Compression::Zlib => deflate::SPANS.scratch_len(slots, &*self.engine),
+                Compression::Lz4 => lz4::SPANS.scratch_len(slots, &*self.engine),
             };
             needed.saturating_add(staged)
         });
@@ -437,6 +439,7 @@ impl Completion for KernelCompletion {
         let its_verdict = |status| match self.recipe.compression {
             Some((_, Compression::BloscLz4 | Compression::BloscZstd, _)) => blosc::verdict(status),
             Some((_, Compression::Gzip | Compression::Zlib, _)) => deflate::verdict(self.name(its_step), status),
+            Some((_, Compression::Lz4, _)) => lz4::verdict(status),
             _ => zstd::verdict(status),
         };
         let of_slot = |slot: usize| {

@@ -4,7 +4,8 @@
 // either bit stands for that symbol, or for symbol 0.
 #pragma once
 
-#include "bits.cuh"
+#include "../spans/words.cuh"
+#include "format.cuh"
 
 // Codes in their canonical order. Their bits, from the first on, are the upper ones of 15.
 struct Code {

@@ -6,11 +6,6 @@
 // Threads of a block, of the kernel for many chunks and of that for few.
 constexpr u32 DEFLATE_THREADS = 256;
 constexpr u32 DEFLATE_WIDE_THREADS = 512;
-// Bytes of the structures of deflate/format.cuh.
-constexpr u32 DEFLATE_SLOT_SIZE = 24;
-constexpr u32 DEFLATE_PARAMS_SIZE = 40;
-// Bytes of memory for what one block of threads stages.
-constexpr u32 DEFLATE_ARENA = 100352;
 // Bytes of shared memory.
 constexpr u32 DEFLATE_SHARED = 73728;
 constexpr u32 DEFLATE_WIDE_SHARED = 106496;
@@ -19,8 +14,7 @@ constexpr u32 DEFLATE_WIDE_SHARED = 106496;
 constexpr u32 DEFLATE_GZIP = 0;
 constexpr u32 DEFLATE_ZLIB = 1;
 
-// What became of a slot. Each has its words in codecs/deflate.rs.
-constexpr u32 DEFLATE_GOOD = 0;
+// What became of a slot that is not good. Each has its words in codecs/deflate.rs.
 constexpr u32 DEFLATE_TRUNCATED = 1;
 constexpr u32 DEFLATE_HEADER = 2;
 constexpr u32 DEFLATE_BETWEEN = 3;

@@ -10,15 +10,18 @@
 // block of threads decodes a chunk. benches/record/gpu-gzip.md says where the time goes, and what was tried.
 #pragma once
 
+#include "../spans/chunks.cuh"
 #include "checksum.cuh"
-#include "spans.cuh"
+#include "symbols.cuh"
 
 enum DeflateKind : u32 { STORED = 0, FIXED = 1, DYNAMIC = 2 };
 
-template <class Span> struct DeflateShared {
+template <class Span_> struct DeflateShared {
+    typedef Span_ Span;
     SpanShared<Span> span;
+    u32 span_slot;
     // Told by one thread to all others.
-    u32 slot, reason, kind, last, len, literal_count, distance_count;
+    u32 reason, kind, last, len, literal_count, distance_count;
     // The next bit, from the start of the chunk; of gzip, the next byte that is not zero.
     u64 position;
     u32 found;
@@ -33,11 +36,18 @@ template <class Span> struct DeflateShared {
     union {
         CrcTables crc;
         u32 words[Span::PLACES];
-        alignas(16) u8 tile[Span::THREADS * ZSTD_BYTES_PER_THREAD * 2 + (Span::THREADS * ZSTD_BYTES_PER_THREAD / 3 + 4) * 16];
+        alignas(16) u8 tile[Span::tile_size(3)];
     };
+
+    DEVICE_MEMBER u32 decode(const SpanSlot& slot, u32 format, const SpanArena& arena);
 };
-typedef Span<DEFLATE_THREADS, 512> NarrowSpan;
-typedef Span<DEFLATE_WIDE_THREADS, 512> WideSpan;
+template <u32 THREADS> struct DeflateSpan : Span<THREADS, 512, 8, 1 << 14> {
+    // One region never makes more than there is room for: a symbol takes a bit, a match two.
+    static_assert(DeflateSpan::REGION_BITS / 2 * MAX_MATCH + 16 <= DeflateSpan::OUTPUT && DeflateSpan::REGION_BITS + 16 <= DeflateSpan::LITERALS, "one fits");
+    static_assert(DeflateSpan::REGION_BITS / 2 <= DeflateSpan::SEQUENCES, "one fits");
+};
+typedef DeflateSpan<DEFLATE_THREADS> NarrowSpan;
+typedef DeflateSpan<DEFLATE_WIDE_THREADS> WideSpan;
 static_assert(sizeof(DeflateShared<NarrowSpan>) <= DEFLATE_SHARED && sizeof(DeflateShared<WideSpan>) <= DEFLATE_WIDE_SHARED, "as the host has it");
 
 constexpr u32 GZIP_HEADER_LEN = 10;
@@ -54,7 +64,7 @@ DEVICE u32 read_header(const Input& in, u32 format, u32& at) {
         at += ZLIB_HEADER_LEN;
         if (left < ZLIB_HEADER_LEN + ZLIB_TRAILER_LEN) return DEFLATE_TRUNCATED;
         bool good = both % 31 == 0 && (both >> 8 & 15) == 8 && both >> 12 <= 7 && (both & 0x20) == 0;
-        return good ? DEFLATE_GOOD : DEFLATE_HEADER;
+        return good ? SPANS_GOOD : DEFLATE_HEADER;
     }
     if (left < GZIP_HEADER_LEN + GZIP_TRAILER_LEN) return DEFLATE_TRUNCATED;
     u32 flags = in.byte(at + 3);
@@ -75,7 +85,7 @@ DEVICE u32 read_header(const Input& in, u32 format, u32& at) {
         at += 2;
         if (at > in.len || in.len - at < GZIP_TRAILER_LEN) return DEFLATE_TRUNCATED;
     }
-    return DEFLATE_GOOD;
+    return SPANS_GOOD;
 }
 
 // The order of the lengths of the code for lengths (RFC 1951 3.2.7).
@@ -89,7 +99,7 @@ template <class Span> DEVICE void read_block_header(const Words& words, u64 end,
     ForwardBits<Words> bits(near, (u32)(shared.position % 32));
     shared.last = bits.read(1);
     shared.kind = bits.read(2);
-    shared.reason = DEFLATE_GOOD;
+    shared.reason = SPANS_GOOD;
     if (shared.kind == STORED) {
         // From the next byte on.
         u32 position = (bits.position() + 7) / 8 * 8;
@@ -213,7 +223,7 @@ template <class Span> DEVICE u32 build_tables(const Words& words, DeflateShared<
     table_build<LiteralTable>(shared.literal_table, shared.literals);
     table_build<DistanceTable>(shared.distance_table, shared.distances);
     block_barrier();
-    return DEFLATE_GOOD;
+    return SPANS_GOOD;
 }
 
 // What is decoded of a chunk: bytes, of which the first of this member. The next bit.
@@ -224,46 +234,29 @@ struct Progress {
 
 // Decodes the symbols of a block whose tables are there. Scope: a block of threads.
 template <class Span>
-DEVICE u32 decode_symbols(const DeflateSlot& slot, const Words& words, u64 end, const SpanArena& arena, DeflateShared<Span>& shared, Progress& at) {
-    const SymbolTables tables{shared.literal_table, shared.distance_table, shared.literals, shared.distances};
+DEVICE u32 decode_symbols(const SpanSlot& slot, const Words& words, u64 end, const SpanArena& arena, DeflateShared<Span>& shared, Progress& at) {
+    const DeflateSymbols symbols{shared.literal_table, shared.distance_table, shared.literals, shared.distances};
     const Tile tile = tile_in(shared.tile);
-    u32 thread = thread_index();
     for (;;) {
-        u32 base = (u32)(at.position / 32);
-        // Tiles are written 16 bytes at a time: what is before them in the first of these is written once more.
-        u32 prefix = (u32)(size_t)(slot.decoded + at.output) & 15;
-        if (prefix > at.output) prefix = 0;
-        u8* output = slot.decoded + (at.output - prefix);
-        if (thread < prefix) arena.literals[thread] = output[thread];
-        if (thread == 0 && prefix != 0) arena.staged.notes[0] = 0;
-        read_span(tables, words.from(base), (u32)(at.position % 32), prefix, arena, shared.span, shared.words);
+        u32 base = (u32)(at.position / 32), prefix = stage_prefix(slot.decoded, at.output, arena);
+        read_span(symbols, words.from(base), (u32)(at.position % 32), prefix, ~0u, arena, shared.span, shared.words);
         const SpanShared<Span>& span = shared.span;
         u32 made = span.all.output - prefix;
         bool ended = span.ended != 0;
         at.position = (u64)base * 32 + span.exit;
         if (at.position > end) return DEFLATE_TRUNCATED;
         if (made > slot.decoded_len - at.output) return DEFLATE_OUTPUT_TOO_LARGE;
-        Block block = {};
-        block.kind = COMPRESSED_BLOCK;
-        block.literals_kind = COMPRESSED_LITERALS;
-        block.sequences = span.all.sequences;
-        block.literals_len = span.all.literals;
-        block.output_len = span.all.output;
-        block.sequences_output = span.matched.output;
-        block.sequences_literals = span.matched.literals;
         // An offset may reach back to the start of the member.
-        block.output = at.output - prefix;
-        block.frame_start = at.member;
-        if (!execute_block<SpanFormat, Span::THREADS * ZSTD_BYTES_PER_THREAD / ZSTD_TILE_STEP>(slot.input(), block, arena.literals, arena.staged, output, tile)) return DEFLATE_DISTANCE;
+        if (!execute_span(slot.input(), span, arena, slot.decoded, at.output, prefix, at.member, tile)) return DEFLATE_DISTANCE;
         at.output += made;
         block_barrier();
-        if (ended) return DEFLATE_GOOD;
+        if (ended) return SPANS_GOOD;
     }
 }
 
 // Decodes the blocks of a member or a stream up to the last one. `blocks`: how many with codes there may be. Scope: a block of threads.
 template <class Span>
-DEVICE u32 decode_blocks(const DeflateSlot& slot, const Words& words, u64 end, const SpanArena& arena, DeflateShared<Span>& shared, Progress& at, u32& blocks) {
+DEVICE u32 decode_blocks(const SpanSlot& slot, const Words& words, u64 end, const SpanArena& arena, DeflateShared<Span>& shared, Progress& at, u32& blocks) {
     for (;;) {
         if (thread_index() == 0) {
             shared.position = at.position;
@@ -271,7 +264,7 @@ DEVICE u32 decode_blocks(const DeflateSlot& slot, const Words& words, u64 end, c
         }
         block_barrier();
         u32 reason = shared.reason, last = shared.last;
-        if (reason == DEFLATE_GOOD) {
+        if (reason == SPANS_GOOD) {
             if (shared.kind == STORED) {
                 u32 len = shared.len;
                 u64 from = shared.position;
@@ -286,10 +279,10 @@ DEVICE u32 decode_blocks(const DeflateSlot& slot, const Words& words, u64 end, c
                 blocks--;
                 reason = build_tables(words, shared);
                 at.position = shared.position;
-                if (reason == DEFLATE_GOOD) reason = decode_symbols(slot, words, end, arena, shared, at);
+                if (reason == SPANS_GOOD) reason = decode_symbols(slot, words, end, arena, shared, at);
             }
         }
-        if (reason != DEFLATE_GOOD || last) return reason;
+        if (reason != SPANS_GOOD || last) return reason;
     }
 }
 
@@ -298,10 +291,10 @@ template <class Span>
 DEVICE u32 check_trailer(const Input& in, u32 at, u32 format, const u8* data, u32 len, DeflateShared<Span>& shared) {
     if (format == DEFLATE_ZLIB) {
         u32 stored = in.byte(at) << 24 | in.byte(at + 1) << 16 | in.byte(at + 2) << 8 | in.byte(at + 3);
-        return adler32(shared.sums, data, len) == stored ? DEFLATE_GOOD : DEFLATE_CHECKSUM;
+        return adler32(shared.sums, data, len) == stored ? SPANS_GOOD : DEFLATE_CHECKSUM;
     }
     if (in.le32(at + 4) != len) return DEFLATE_LEN;
-    return crc32(shared.crc, shared.sums, data, len) == in.le32(at) ? DEFLATE_GOOD : DEFLATE_CHECKSUM;
+    return crc32(shared.crc, shared.sums, data, len) == in.le32(at) ? SPANS_GOOD : DEFLATE_CHECKSUM;
 }
 
 // The first byte from `at` on that is not zero. Scope: a block of threads.
@@ -319,7 +312,7 @@ DEVICE u32 skip_zeros(const Input& in, u32 at, u32* found) {
 
 // Decodes a chunk. Scope: a block of threads.
 template <class Span>
-DEVICE u32 decode_chunk(const DeflateSlot& slot, u32 format, const SpanArena& arena, DeflateShared<Span>& shared) {
+DEVICE u32 decode_chunk(const SpanSlot& slot, u32 format, const SpanArena& arena, DeflateShared<Span>& shared) {
     Input in = slot.input();
     const Words words(in);
     u32 before = 8 * (u32)(in.data - words.base), trailer = format == DEFLATE_GZIP ? GZIP_TRAILER_LEN : ZLIB_TRAILER_LEN;
@@ -334,43 +327,25 @@ DEVICE u32 decode_chunk(const DeflateSlot& slot, u32 format, const SpanArena& ar
             shared.position = before + (u64)behind * 8;
         }
         block_barrier();
-        if (shared.reason != DEFLATE_GOOD) return shared.reason;
+        if (shared.reason != SPANS_GOOD) return shared.reason;
         at.position = shared.position;
         at.member = at.output;
         block_barrier();
         u32 reason = decode_blocks(slot, words, before + (u64)(in.len - trailer) * 8, arena, shared, at, blocks);
-        if (reason != DEFLATE_GOOD) return reason;
+        if (reason != SPANS_GOOD) return reason;
         u32 behind = (u32)((at.position - before + 7) / 8);
         block_barrier();
         reason = check_trailer(in, behind, format, slot.decoded + at.member, at.output - at.member, shared);
-        if (reason != DEFLATE_GOOD) return reason;
+        if (reason != SPANS_GOOD) return reason;
         next = format == DEFLATE_GZIP ? skip_zeros(in, behind + trailer, &shared.found) : in.len;
-        if (next == in.len) return at.output == slot.decoded_len ? DEFLATE_GOOD : DEFLATE_OUTPUT_TOO_SMALL;
+        if (next == in.len) return at.output == slot.decoded_len ? SPANS_GOOD : DEFLATE_OUTPUT_TOO_SMALL;
         if (in.le16(next) != 0x8b1f) return DEFLATE_BETWEEN;
         block_barrier();
     }
 }
+template <class Span> DEVICE_MEMBER u32 DeflateShared<Span>::decode(const SpanSlot& slot, u32 format, const SpanArena& arena) { return decode_chunk(slot, format, arena, *this); }
 
-// deflate_decode, deflate_decode_wide: chunks of gzip or zlib, each by one block of threads; zeros where something is wrong, so that no memory of before shows. The one
-// where chunks fill the device, the other with more threads for each where they do not.
-//   grid: any number of blocks of DEFLATE_THREADS or DEFLATE_WIDE_THREADS threads, which take one slot after the other
-//   reads: slots, encoded bytes, decoded bytes; writes: decoded bytes, statuses, the arena, `taken`
-//   shared: DeflateShared
-template <class Span> DEVICE void decode_slots(const Deflate& p) {
-    DeflateShared<Span>& shared = *(DeflateShared<Span>*)shared_memory();
-    const SpanArena arena = SpanArena::of<Span>(p.arena + (u64)block_index() * DEFLATE_ARENA, shared.span_literals);
-    for (;;) {
-        block_barrier();
-        if (thread_index() == 0) shared.slot = atomic_add(p.taken, 1);
-        block_barrier();
-        u32 index = shared.slot;
-        if (index >= p.slot_count) return;
-        const DeflateSlot slot = p.slots[index];
-        u32 reason = decode_chunk(slot, p.format, arena, shared);
-        block_barrier();
-        if (reason != DEFLATE_GOOD) fill_run(0, slot.decoded_len, slot.decoded);
-        if (thread_index() == 0) p.statuses[index] = reason;
-    }
-}
-KERNEL(deflate_decode, Deflate, DEFLATE_THREADS, 3) { decode_slots<NarrowSpan>(p); }
-KERNEL(deflate_decode_wide, Deflate, DEFLATE_WIDE_THREADS, 1) { decode_slots<WideSpan>(p); }
+// deflate_decode, deflate_decode_wide: chunks of gzip or zlib. The one where chunks fill the device, the other with more threads for each where they do not.
+//   grid, reads, writes, shared: of spans/chunks.cuh
+KERNEL(deflate_decode, SpanChunks, DEFLATE_THREADS, 3) { decode_chunks<DeflateShared<NarrowSpan>>(p); }
+KERNEL(deflate_decode_wide, SpanChunks, DEFLATE_WIDE_THREADS, 1) { decode_chunks<DeflateShared<WideSpan>>(p); }

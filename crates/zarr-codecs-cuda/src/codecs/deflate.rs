@@ -3,22 +3,12 @@
 //! A chunk is one run of bits, in which nothing says where anything starts. One block of threads decodes it: its threads read on from as many places at once, and again
 //! until each starts where the one before it came out. `kernels/deflate` says how.
 
-use bytemuck::{Pod, Zeroable};
-use zarr_buffer_api::{Buffer, enqueue};
-use zarr_codec_api::{CodecError, CodecErrorKind, DeviceContext, Stage};
+use zarr_codec_api::{CodecError, Stage};
 
-use crate::codecs::zstd::Chunk;
+use crate::codecs::spans::Spans;
 use crate::constants::*;
-use crate::engine::{Engine, Kernel, Launch};
+use crate::engine::Kernel;
 use crate::recipe::Compression;
-use crate::table::Records;
-
-/// Blocks of threads that a multiprocessor runs at once.
-const BLOCKS_EACH: u32 = 3;
-/// Kernels count bytes, and a few more, in 32 bits.
-const MAX_LEN: u32 = 1 << 31;
-/// Bytes of a table that are lost to alignment, at most.
-const TABLE_GAPS: u64 = 64;
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,101 +28,22 @@ pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
     config.level.is_none_or(|level| levels.contains(&level)).then_some(compression)
 }
 
-/// `DeflateSlot` of `deflate/format.cuh`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Slot {
-    encoded: u64,
-    decoded: u64,
-    encoded_len: u32,
-    decoded_len: u32,
-}
-const _: () = assert!(size_of::<Slot>() == DEFLATE_SLOT_SIZE as usize);
+pub(crate) const SPANS: Spans = Spans {
+    name: "deflate",
+    many: (Kernel::DeflateDecode, DEFLATE_THREADS, DEFLATE_SHARED),
+    blocks_each: 3,
+    few: (Kernel::DeflateDecodeWide, DEFLATE_WIDE_THREADS, DEFLATE_WIDE_SHARED),
+};
 
-/// `Deflate` of `deflate/format.cuh`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Params {
-    slots: u64,
-    statuses: u64,
-    taken: u64,
-    arena: u64,
-    slot_count: u32,
-    format: u32,
-}
-const _: () = assert!(size_of::<Params>() == DEFLATE_PARAMS_SIZE as usize);
-
-/// Which kernel decodes so many chunks, with how many blocks of threads.
-fn launch(slots: usize, engine: &dyn Engine) -> (Kernel, Launch) {
-    let (slots, processors) = (u32::try_from(slots).unwrap_or(u32::MAX), engine.multiprocessors());
-    if slots < 2 * processors {
-        let launch = Launch { grid: slots, threads: DEFLATE_WIDE_THREADS, shared: DEFLATE_WIDE_SHARED };
-        return (Kernel::DeflateDecodeWide, launch);
-    }
-    let grid = slots.min(processors.saturating_mul(BLOCKS_EACH));
-    (Kernel::DeflateDecode, Launch { grid, threads: DEFLATE_THREADS, shared: DEFLATE_SHARED })
-}
-
-fn table_len(slots: usize) -> u64 {
-    (u64::from(DEFLATE_SLOT_SIZE) + 4).saturating_mul(slots as u64).saturating_add(TABLE_GAPS)
-}
-
-/// Temporary memory for so many chunks; one block of threads would do.
-pub(crate) fn scratch_len(slots: usize, engine: &dyn Engine) -> u64 {
-    let (_, launch) = launch(slots, engine);
-    table_len(slots).saturating_add(u64::from(launch.grid) * u64::from(DEFLATE_ARENA))
-}
-
-/// Enqueues the decoding of `chunks`. The statuses, 4 bytes each, will be in the memory of the device that this gives.
-pub(crate) fn decode(
-    engine: &dyn Engine,
-    chunks: &[Chunk<'_>],
-    compression: Compression,
-    context: &DeviceContext<'_>,
-) -> Result<Buffer, CodecError> {
-    let (kernel, mut launch) = launch(chunks.len(), engine);
-    // With less memory, fewer blocks of threads do the same.
-    let arenas = context.scratch_budget.saturating_sub(table_len(chunks.len())) / u64::from(DEFLATE_ARENA);
-    launch.grid = launch.grid.min(u32::try_from(arenas).unwrap_or(u32::MAX));
-    if launch.grid == 0 {
-        let needed = table_len(chunks.len()).saturating_add(u64::from(DEFLATE_ARENA));
-        let message = format!("{needed} bytes of temporary memory, of a budget of {}", context.scratch_budget);
-        return Err(CodecError::new(CodecErrorKind::Limit, "deflate", message));
-    }
-    let count =
-        |len: usize| u32::try_from(len).ok().filter(|&len| len <= MAX_LEN).ok_or_else(|| CodecError::limit("deflate", MAX_LEN as usize));
-    let mut slots = Vec::with_capacity(chunks.len());
-    for Chunk { encoded, decoded } in chunks {
-        let (encoded_len, decoded_len) = (count(encoded.len())?, count(decoded.len())?);
-        slots.push(Slot { encoded: encoded.address(), decoded: decoded.address(), encoded_len, decoded_len });
-    }
-    let mut records = Records::default();
-    let slots_placed = records.push(&slots);
-    let taken = records.push(&[0u32]);
-    let statuses = records.push(&vec![DEFLATE_GOOD; chunks.len()]);
-    let table = records.upload(context)?;
-    let arena = context.device.allocate(launch.grid as usize * DEFLATE_ARENA as usize, context.queue)?;
-    let params = Params {
-        slots: table.address(slots_placed),
-        statuses: table.address(statuses),
-        taken: table.address(taken),
-        arena: arena.address(),
-        slot_count: count(chunks.len())?,
-        format: if compression == Compression::Zlib { DEFLATE_ZLIB } else { DEFLATE_GZIP },
-    };
-    let reads: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.encoded).collect();
-    let writes: Vec<&Buffer> = chunks.iter().map(|chunk| chunk.decoded).chain([table.buffer(), &arena]).collect();
-    enqueue(context.queue, &reads, &writes, || {
-        // SAFETY: slots describe slices of buffers that this call of `enqueue` holds; the table has a status for each, and the arena room for each block of threads.
-        unsafe { engine.launch(context.queue, kernel, launch, bytemuck::bytes_of(&params)) }
-    })?;
-    table.slice(statuses)
+/// The format, to the kernels.
+pub(crate) fn format(compression: Compression) -> u32 {
+    if compression == Compression::Zlib { DEFLATE_ZLIB } else { DEFLATE_GZIP }
 }
 
 /// The words for a status.
 pub(crate) fn verdict(name: &str, status: u32) -> Result<(), CodecError> {
     let words = match status {
-        DEFLATE_GOOD => return Ok(()),
+        SPANS_GOOD => return Ok(()),
         DEFLATE_TRUNCATED => "the bytes end too early",
         DEFLATE_HEADER => "the header is not one of this format, or wants what is not supported",
         DEFLATE_BETWEEN => "the bytes behind the last member are neither a member nor zeros",

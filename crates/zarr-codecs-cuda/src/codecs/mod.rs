@@ -9,10 +9,12 @@ pub(crate) mod crc32c;
 pub(crate) mod deflate;
 pub(crate) mod elements;
 pub(crate) mod fixedscaleoffset;
+pub(crate) mod lz4;
 pub(crate) mod quantize;
 pub(crate) mod scale_offset;
 pub(crate) mod scatter;
 pub(crate) mod shuffle;
+pub(crate) mod spans;
 pub(crate) mod transpose;
 pub(crate) mod zstd;
 
@@ -31,6 +33,7 @@ pub(crate) const NAMES: &[&str] = &[
     "gzip",
     "numcodecs.gzip",
     "numcodecs.zlib",
+    "numcodecs.lz4",
     "crc32c",
     "numcodecs.crc32c",
     "numcodecs.shuffle",
@@ -73,6 +76,10 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
         },
         "gzip" | "numcodecs.gzip" | "numcodecs.zlib" => match direction {
             Direction::Decode => Some(Step::Compressed { compression: deflate::compression(stage)?, decoded: len(&stage.decoded)? }),
+            Direction::Encode => None,
+        },
+        "numcodecs.lz4" => match direction {
+            Direction::Decode => Some(Step::Compressed { compression: lz4::compression(stage)?, decoded: len(&stage.decoded)? }),
             Direction::Encode => None,
         },
         "crc32c" | "numcodecs.crc32c" => crc32c::step(stage),

@@ -1,6 +1,6 @@
-// The symbols of a block (RFC 1951 3.2.3), many at a time.
+// What is compressed without a word on where anything starts, many symbols at a time: those of deflate, and sequences of LZ4.
 //
-// Where a symbol starts is known when the one before is read; but whoever reads on from a wrong place soon meets a right one. So the bits at hand, a span, are cut
+// Where a symbol starts is known when the one before is read; but whoever reads on from a wrong place soon meets a right one. So what is at hand, a span, is cut
 // into as many regions as there are threads. Each thread reads its region from the start, and then once more from where the thread before it came
 // out, as often as that is another place than it thought. What it is that all of them read, once they agree, is staged like the sequences of
 // zstd, and executed by the same code. That codes fall into step by themselves, and that a GPU can make use of it, is in Weißenberger and Schmidt, "Massively
@@ -8,33 +8,40 @@
 //
 //   region 0      1      2      3      4            the first round reads 1 and 3 from wrong places; if 1 comes
 //   |------>|..x--->|------>|..x--->|----E..|       out right nevertheless, the second one settles them all
-//                                      the end of the block: what follows is not of it
+//                                      the end: what follows is read in another way
+//
+// What is read is up to a `Symbols`, which has, each for one thread:
+//   Region read(words, from, to) const: reads symbols from bit `from` on, until one starts at or behind bit `to`; counts those before the end, if it meets one
+//   void stage(words, from, to, arena, matched) const: stages what `read` has counted. `matched`: what there is before; becomes what there is up to the last match
 #pragma once
 
 #include "../zstd/execute.cuh"
-#include "codes.cuh"
+#include "constants.cuh"
+#include "words.cuh"
 
 // After so many rounds, what has been settled has to do.
 constexpr u32 MAX_ROUNDS = 32;
 
-// A span of as many regions as a block has threads. Smaller regions are read sooner; larger ones settle in fewer rounds, and are less work for the same bits.
-template <u32 THREADS_, u32 REGION_BITS_> struct Span {
+// A span of as many regions as a block has threads. Smaller regions are read sooner; larger ones settle in fewer rounds, and are less work for the same bits. A symbol takes at most
+// `BEHIND` words behind the one that it starts in.
+template <u32 THREADS_, u32 REGION_BITS_, u32 BEHIND, u32 LITERALS_> struct Span {
     static constexpr u32 THREADS = THREADS_;
     static constexpr u32 REGION_BITS = REGION_BITS_;
     static constexpr u32 REGION_WORDS = REGION_BITS / 32;
-    // The span may start in the midst of a word, the last match reach behind the end, and more words be looked at than are used.
-    static constexpr u32 WORDS = THREADS * REGION_WORDS + 8;
+    // The span may start in the midst of a word, the last symbol reach behind the end, and more words be looked at than are used.
+    static constexpr u32 WORDS = THREADS * REGION_WORDS + BEHIND;
     // In shared memory, where regions start in different banks.
     DEVICE_MEMBER static constexpr u32 place(u32 index) { return index + index / REGION_WORDS; }
     static constexpr u32 PLACES = WORDS + WORDS / REGION_WORDS;
-    // The most that it makes: output (a multiple of ZSTD_TILE_STEP), sequences, literals. One region never makes more.
+    // The most that it makes: output (a multiple of ZSTD_TILE_STEP), sequences, literals.
     static constexpr u32 OUTPUT = 1 << 20;
     static constexpr u32 SEQUENCES = 1 << 14;
-    static constexpr u32 LITERALS = 1 << 14;
+    static constexpr u32 LITERALS = LITERALS_;
     static constexpr u32 NOTES = OUTPUT / ZSTD_TILE_STEP;
-    // A symbol takes a bit, a match two.
-    static_assert(REGION_BITS / 2 * MAX_MATCH + 16 <= OUTPUT && REGION_BITS + 16 <= LITERALS && REGION_BITS / 2 <= SEQUENCES, "one fits");
-    static_assert(8 * NOTES + 6 * SEQUENCES == DEFLATE_ARENA, "as the host has it");
+    static_assert(8 * NOTES + 6 * SEQUENCES == SPANS_ARENA, "as the host has it");
+    // Steps of a tile, and bytes of shared memory that a tile takes where a sequence makes `LEAST` bytes at least.
+    static constexpr u32 STEPS = THREADS * ZSTD_BYTES_PER_THREAD / ZSTD_TILE_STEP;
+    DEVICE_MEMBER static constexpr u32 tile_size(u32 least) { return THREADS * ZSTD_BYTES_PER_THREAD * 2 + (THREADS * ZSTD_BYTES_PER_THREAD / least + 4) * 16; }
 };
 
 // What a span is staged in.
@@ -44,7 +51,7 @@ struct SpanArena {
     // Sequences that there is room for.
     u32 capacity;
 
-    // `at`: DEFLATE_ARENA bytes. `literals`: in shared memory, for one that is written at a time.
+    // `at`: SPANS_ARENA bytes. `literals`: in shared memory, for one that is written at a time.
     template <class Span> DEVICE_MEMBER static SpanArena of(u8* at, u8* literals) {
         return SpanArena{staged_at(at, Span::NOTES, Span::SEQUENCES), literals, Span::SEQUENCES};
     }
@@ -74,97 +81,28 @@ struct Totals {
 
 constexpr u32 NO_END = ~0u;
 
-struct SymbolTables {
-    const u32* literal_table;
-    const u32* distance_table;
-    const Code& literals;
-    const Code& distances;
-};
-
-// What comes next: a symbol of the one code, or of the other where a length came before. The same steps for both: threads of a warp do not agree.
-struct NextCode {
-    const SymbolTables& tables;
-    bool distance = false;
-
-    DEVICE_MEMBER explicit NextCode(const SymbolTables& tables) : tables(tables) {}
-    DEVICE_MEMBER Entry look(u32 next) const {
-        const u32* table = distance ? tables.distance_table : tables.literal_table;
-        u32 entry = table[next & (distance ? (1u << DistanceTable::LOG) - 1 : (1u << LiteralTable::LOG) - 1)];
-        if (entry == 0) entry = distance ? long_entry<DistanceTable>(tables.distances, next) : long_entry<LiteralTable>(tables.literals, next);
-        return Entry{entry};
-    }
-};
-
-// What a region is found to be: what it makes up to the end of the block, where that is, and where the first symbol behind the region starts.
+// What a region is found to be: what it makes up to the end, where that is, and where the first symbol behind the region starts.
 struct Region {
     Totals totals;
     u32 end, exit;
 };
-
-// Reads symbols from bit `from` on, until one starts at or behind bit `to`: behind the end of the block, too, which may be none. Scope: one thread.
-template <class Span> DEVICE Region read_region(const SymbolTables& tables, const SpanWords<Span>& words, u32 from, u32 to) {
-    Region region = {{0, 0, 0}, NO_END, 0};
-    ForwardBits<SpanWords<Span>> bits(words, from);
-    NextCode code(tables);
-    while (bits.position() < to || code.distance) {
-        u32 next = bits.look();
-        Entry entry = code.look(next);
-        if (region.end == NO_END) {
-            region.totals.output += entry.output(next);
-            region.totals.literals += entry.is_literal();
-            region.totals.sequences += entry.is_length();
-        }
-        code.distance = entry.is_length() != 0;
-        bits.skip(entry.total());
-        if (entry.is_end() && region.end == NO_END) region.end = bits.position();
-    }
-    region.exit = bits.position();
-    return region;
-}
-
-// Reads what `read_region` has read, up to the end of the block, and stages it. `at`: what there is before; becomes what there is up to the last match. Scope: one thread.
-template <class Span>
-DEVICE void stage_region(const SymbolTables& tables, const SpanWords<Span>& words, u32 from, u32 to, const SpanArena& arena, Totals& matched) {
-    ForwardBits<SpanWords<Span>> bits(words, from);
-    NextCode code(tables);
-    Totals at = matched;
-    while (bits.position() < to || code.distance) {
-        u32 next = bits.look();
-        Entry entry = code.look(next);
-        if (entry.is_end()) break;
-        // Of a length, what it is the length of comes next.
-        u32 tile = (at.output + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP, len = entry.output(next);
-        if (tile * ZSTD_TILE_STEP < at.output + len) arena.staged.notes[tile] = at.sequences | (u64)at.literals << 32;
-        if (entry.is_literal()) arena.literals[at.literals++] = (u8)entry.value();
-        at.output += len;
-        if (code.distance) {
-            Meaning distance = distance_of(entry.value());
-            u32 offset = distance.base + (next >> entry.len() & ((1u << distance.extra) - 1));
-            SpanFormat::put(arena, at.sequences, offset, at.output, at.literals);
-            at.sequences++;
-            matched = at;
-        }
-        code.distance = entry.is_length() != 0;
-        bits.skip(entry.total());
-    }
-}
 
 template <class Span> struct SpanShared {
     // Where each thread came out.
     u32 exits[Span::THREADS];
     // By warp.
     Totals sums[Span::THREADS / WARP];
-    // The first thread that met the end of the block, in rounds of even and odd number; the first that is not settled; threads whose symbols are taken.
+    // The first thread that met the end, in rounds of even and odd number; the first that is not settled; threads whose symbols are taken.
     u32 first_end[2], first_wrong, taken;
-    // Of these: where they end; whether the block does; what they make, and that before the last match.
+    // Of these: where they end; whether there is the end; what they make, and that up to the last match.
     u32 exit, ended;
     Totals all, matched;
 };
 
-// Reads a span, which starts at bit `first` of the first word, and stages what `prefix` bytes before it and its symbols make. `shared` says what that is.
-// `room`: Span::PLACES numbers of shared memory. Scope: a block of threads.
-template <class Span>
-DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 first, u32 prefix, const SpanArena& arena, SpanShared<Span>& shared, u32* room) {
+// Reads a span, which starts at bit `first` of the first word, and stages what `prefix` bytes before it and its symbols make, of which no more than `most` bytes are wanted: as many
+// regions of it as that and the arena have room for. `shared` says what that is. `room`: Span::PLACES numbers of shared memory. Scope: a block of threads.
+template <class Span, class Symbols>
+DEVICE void read_span(const Symbols& symbols, const Words& encoded, u32 first, u32 prefix, u32 most, const SpanArena& arena, SpanShared<Span>& shared, u32* room) {
     for (u32 i = thread_index(); i < Span::WORDS; i += Span::THREADS) room[Span::place(i)] = encoded.word((i32)i);
     const SpanWords<Span> words{room};
     u32 thread = thread_index(), warp = thread / WARP;
@@ -173,9 +111,12 @@ DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 firs
         shared.first_end[0] = shared.first_end[1] = shared.first_wrong = NO_END;
         shared.taken = 0;
         shared.matched = Totals{0, 0, 0};
+        shared.all = Totals{0, prefix, prefix};
+        shared.exit = first;
+        shared.ended = 0;
     }
     block_barrier();
-    Region region = read_region(tables, words, from, to);
+    Region region = symbols.read(words, from, to);
     u32 first_end = NO_END;
     for (u32 round = 0;; round++) {
         shared.exits[thread] = region.exit;
@@ -195,7 +136,7 @@ DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 firs
         }
         if (!wrong) continue;
         from = start;
-        region = read_region(tables, words, from, to);
+        region = symbols.read(words, from, to);
     }
     block_barrier();
     u32 settled = minimum(shared.first_wrong, first_end == NO_END ? NO_END : first_end + 1);
@@ -210,7 +151,7 @@ DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 firs
         sum.literals += shared.sums[i].literals;
         sum.output += shared.sums[i].output;
     }
-    bool fits = thread < settled && sum.sequences <= Span::SEQUENCES && sum.literals <= Span::LITERALS && sum.output <= Span::OUTPUT;
+    bool fits = thread < settled && sum.sequences <= Span::SEQUENCES && sum.literals <= Span::LITERALS && sum.output <= Span::OUTPUT && sum.output - prefix <= most;
     u32 fitting = warp_ballot(fits);
     if (lane_index() == 0) atomic_add(&shared.taken, count_ones(fitting));
     block_barrier();
@@ -223,8 +164,33 @@ DEVICE void read_span(const SymbolTables& tables, const Words& encoded, u32 firs
     block_barrier();
     if (thread < taken) {
         Totals at = {sum.sequences - own.sequences, sum.literals - own.literals, sum.output - own.output};
-        stage_region(tables, words, from, to, arena, at);
+        symbols.stage(words, from, to, arena, at);
         if (own.sequences != 0 && sum.sequences == shared.all.sequences) shared.matched = at;
     }
     block_barrier();
+}
+
+// Tiles are written 16 bytes at a time: of those before byte `at` of the output, some are written once more. Stages them as literals, and says how many. `decoded`: the start of the output.
+// Scope: a block of threads.
+DEVICE u32 stage_prefix(const u8* decoded, u32 at, const SpanArena& arena) {
+    u32 prefix = (u32)(size_t)(decoded + at) & 15;
+    if (prefix > at) prefix = 0;
+    if (thread_index() < prefix) arena.literals[thread_index()] = decoded[at - prefix + thread_index()];
+    if (thread_index() == 0 && prefix != 0) arena.staged.notes[0] = 0;
+    return prefix;
+}
+
+// Makes what `read_span` staged, behind byte `at` of the output. An offset may reach back to byte `start`. False where one is wrong. Scope: a block of threads.
+template <class Span> DEVICE bool execute_span(const Input& in, const SpanShared<Span>& span, const SpanArena& arena, u8* decoded, u32 at, u32 prefix, u32 start, Tile tile) {
+    Block block = {};
+    block.kind = COMPRESSED_BLOCK;
+    block.literals_kind = COMPRESSED_LITERALS;
+    block.sequences = span.all.sequences;
+    block.literals_len = span.all.literals;
+    block.output_len = span.all.output;
+    block.sequences_output = span.matched.output;
+    block.sequences_literals = span.matched.literals;
+    block.output = at - prefix;
+    block.frame_start = start;
+    return execute_block<SpanFormat, Span::STEPS>(in, block, arena.literals, arena.staged, decoded + (at - prefix), tile);
 }

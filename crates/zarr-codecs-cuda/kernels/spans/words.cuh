@@ -1,7 +1,7 @@
-// Bits from the lowest of the first byte on (RFC 1951 3.1.1). Scope: one thread.
+// Encoded bytes as words, and their bits from the lowest of the first byte on. Scope: one thread.
 #pragma once
 
-#include "format.cuh"
+#include "../input.cuh"
 
 // Encoded bytes as words, from the multiple of 4 at or before the first byte. Positions of bits count from there.
 struct Words {

@@ -1,0 +1,105 @@
+// Short sequences of a block, as the symbols of a span. What ends them is one that is not short, or too near to the end of the block.
+#pragma once
+
+#include "../spans/spans.cuh"
+
+// Lengths of literals go on in at most one byte, which is not 255, and those of matches in at most so many.
+constexpr u32 LZ4_MATCH_BYTES = 16;
+constexpr u32 LZ4_SHORT_LITERALS = 15 + 254;
+constexpr u32 LZ4_SHORT_MATCH = 4 + 15 + (LZ4_MATCH_BYTES - 1) * 255 + 254;
+// Words that such a sequence takes behind its first: the literals, 4 bytes, and what goes on of lengths; and one to look at.
+constexpr u32 LZ4_BEHIND = (LZ4_SHORT_LITERALS + 4 + LZ4_MATCH_BYTES) / 4 + 4;
+
+// Places are counted in bits.
+struct Lz4Short {
+    u32 literals_at, literals, offset, match, next;
+    bool good;
+};
+
+template <class Span> struct Lz4Words {
+    const SpanWords<Span>& words;
+
+    // 32 bits from `at` on.
+    DEVICE_MEMBER u32 look(u32 at) const { return funnel_right_wrap(words.word((i32)(at / 32) + 1), words.word((i32)(at / 32)), at); }
+};
+
+// Reads a sequence. Scope: one thread.
+template <class Span> DEVICE Lz4Short lz4_short(const Lz4Words<Span>& words, u32 at) {
+    Lz4Short sequence = {};
+    u32 next = words.look(at), token = next & 0xff, more = next >> 8 & 0xff;
+    bool goes_on = token >> 4 == 15;
+    sequence.literals = (token >> 4) + (goes_on ? more : 0);
+    sequence.literals_at = at + (goes_on ? 16 : 8);
+    sequence.good = !goes_on || more != 255;
+    if (!sequence.good) return sequence;
+    at = sequence.literals_at + 8 * sequence.literals;
+    next = words.look(at);
+    sequence.offset = next & 0xffff;
+    sequence.match = 4 + (token & 15);
+    at += 16;
+    if ((token & 15) == 15) {
+        u32 byte = next >> 16 & 0xff;
+        sequence.match += byte;
+        at += 8;
+        for (u32 i = 1; i < LZ4_MATCH_BYTES && byte == 255; i++) {
+            byte = words.look(at) & 0xff;
+            sequence.match += byte;
+            at += 8;
+        }
+        sequence.good = byte != 255;
+    }
+    // An offset of 0 is of no byte.
+    sequence.good &= sequence.offset != 0;
+    sequence.next = at;
+    return sequence;
+}
+
+struct Lz4Symbols {
+    // Where the last sequence ends, at most.
+    u32 limit;
+
+    template <class Span> DEVICE_MEMBER Region read(const SpanWords<Span>& words, u32 from, u32 to) const {
+        Region region = {{0, 0, 0}, NO_END, 0};
+        const Lz4Words<Span> look{words};
+        u32 at = from;
+        while (at < to) {
+            Lz4Short sequence = lz4_short(look, at);
+            if (!sequence.good || sequence.next > limit) {
+                region.end = at;
+                // If this is a wrong place, the next region is as good as any to go on from.
+                at = to;
+                break;
+            }
+            region.totals.output += sequence.literals + sequence.match;
+            region.totals.literals += sequence.literals;
+            region.totals.sequences++;
+            at = sequence.next;
+        }
+        region.exit = at;
+        return region;
+    }
+
+    template <class Span> DEVICE_MEMBER void stage(const SpanWords<Span>& words, u32 from, u32 to, const SpanArena& arena, Totals& matched) const {
+        const Lz4Words<Span> look{words};
+        Totals at = matched;
+        for (u32 position = from; position < to;) {
+            Lz4Short sequence = lz4_short(look, position);
+            if (!sequence.good || sequence.next > limit) break;
+            u32 end = at.output + sequence.literals + sequence.match;
+            for (u32 tile = (at.output + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP; tile * ZSTD_TILE_STEP < end; tile++) {
+                u32 literals = at.literals + minimum(tile * ZSTD_TILE_STEP - at.output, sequence.literals);
+                arena.staged.notes[tile] = at.sequences | (u64)literals << 32;
+            }
+            for (u32 i = 0; i < sequence.literals; i += 4) {
+                u32 four = look.look(sequence.literals_at + 8 * i), count = minimum(sequence.literals - i, 4u);
+                for (u32 byte = 0; byte < count; byte++) arena.literals[at.literals + i + byte] = (u8)(four >> 8 * byte);
+            }
+            at.literals += sequence.literals;
+            at.output = end;
+            SpanFormat::put(arena, at.sequences, sequence.offset, at.output, at.literals);
+            at.sequences++;
+            position = sequence.next;
+        }
+        matched = at;
+    }
+};
