@@ -103,10 +103,12 @@ for step in $steps; do
         step fuzz "$gpu" fuzz --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-blosc "$gpu" fuzz --codec blosc --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-deflate "$gpu" fuzz --codec deflate --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        step fuzz-lz4 "$gpu" fuzz --codec lz4 --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         ;;
     decode)
         step decode "$gpu" decode
         step decode-gzip "$gpu" decode --codec gzip
+        step decode-lz4 "$gpu" decode --codec lz4
         ;;
     bench)
         step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl" --timeline "$results/timeline.json"
@@ -122,7 +124,7 @@ rm -f "$results/.code"
 echo
 echo "== summary of $(cat "$here/COMMIT" 2>/dev/null)"
 cat "$summary"
-for name in decode decode-gzip bench; do
+for name in decode decode-gzip decode-lz4 bench; do
     if [ -f "$results/$name.log" ]; then
         echo
         cat "$results/$name.log"

@@ -45,25 +45,45 @@ pub(crate) struct DecodeArgs {
     json: bool,
 }
 
-/// Who compresses the chunks: libzstd at level 3, or zlib-rs at level 5 with the header and end of gzip.
+/// Who compresses the chunks: libzstd at level 3, zlib-rs at level 5 with the header and end of gzip, or liblz4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum DecodeCodec {
     Zstd,
     Gzip,
+    Lz4,
 }
 
 impl DecodeCodec {
     fn name(self) -> &'static str {
-        if self == Self::Zstd { "zstd" } else { "gzip" }
+        match self {
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+            Self::Lz4 => "lz4",
+        }
     }
 
-    fn compress(self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    /// The codec that decodes the chunks.
+    fn codec(self) -> Extension {
+        Extension::new(match self {
+            Self::Zstd => "zstd",
+            Self::Gzip => "numcodecs.gzip",
+            Self::Lz4 => "numcodecs.lz4",
+        })
+    }
+
+    /// A chunk, as other programs want it: a block of LZ4 without its size.
+    fn bare(self, chunk: &[u8]) -> &[u8] {
+        if self == Self::Lz4 { chunk.get(4..).unwrap_or_default() } else { chunk }
+    }
+
+    fn compress(self, bytes: &[u8]) -> Result<Vec<u8>> {
         match self {
-            Self::Zstd => zstd::bulk::compress(bytes, 3),
+            Self::Zstd => Ok(zstd::bulk::compress(bytes, 3)?),
+            Self::Lz4 => crate::lz4_fuzz::Lz4::default().compressed(bytes, 1),
             Self::Gzip => {
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(5));
                 encoder.write_all(bytes)?;
-                encoder.finish()
+                Ok(encoder.finish()?)
             }
         }
     }
@@ -223,14 +243,15 @@ fn rows(args: &DecodeArgs) -> Result<()> {
         let bytes = data(kind, kib << 10, &floats);
         let frames = compress(args.codec, &bytes, kib << 10)?;
         if let Some(folder) = &args.packs {
-            write_pack(&folder.join(format!("{}_{name}.pk", args.codec.name())), &frames, &bytes, kib << 10)?;
+            let bare: Vec<&[u8]> = frames.iter().map(|frame| args.codec.bare(frame)).collect();
+            write_pack(&folder.join(format!("{}_{name}.pk", args.codec.name())), &bare, &bytes, kib << 10)?;
         }
         row(args, &device, name, &frames, &bytes, kib << 10)?;
     }
     Ok(())
 }
 
-fn write_pack(path: &std::path::Path, frames: &[Vec<u8>], bytes: &[u8], chunk: usize) -> Result<()> {
+fn write_pack(path: &std::path::Path, frames: &[&[u8]], bytes: &[u8], chunk: usize) -> Result<()> {
     let mut file = std::io::BufWriter::new(File::create(path)?);
     file.write_all(&(frames.len() as u64).to_le_bytes())?;
     let mut at = 0u64;
@@ -321,7 +342,7 @@ unsafe impl Engine for TimedEngine {
 
 fn segment(provider: &KernelProvider, codec: DecodeCodec, len: usize) -> Result<Arc<dyn DeviceSegment>> {
     let stage = Stage {
-        codec: Extension::new(if codec == DecodeCodec::Zstd { "zstd" } else { "numcodecs.gzip" }),
+        codec: codec.codec(),
         decoded: Representation::Bytes(ByteLen::Exact(len as u64)),
         encoded: Representation::Bytes(ByteLen::Exact(len as u64).compressed()),
     };

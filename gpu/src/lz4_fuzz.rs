@@ -60,7 +60,7 @@ impl Family for Lz4 {
 
 impl Lz4 {
     /// As an encoder makes it.
-    fn compressed(&self, data: &[u8], acceleration: usize) -> Result<Vec<u8>> {
+    pub(crate) fn compressed(&self, data: &[u8], acceleration: usize) -> Result<Vec<u8>> {
         let array = ArrayRepresentation {
             data_type: DataType::UInt8,
             shape: vec![data.len() as u64],

@@ -10,7 +10,7 @@ use zarr_store_api::AnyStore;
 
 use super::arrays::{agree, reference_options, same, target};
 use super::data::{
-    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZLIB, ZSTD, blosc, codecs, data_types, elements, options, selection, shuffle,
+    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, LZ4, Random, ZLIB, ZSTD, blosc, codecs, data_types, elements, options, selection, shuffle,
     transpose,
 };
 use super::{Subject, Test, TestResult};
@@ -100,7 +100,7 @@ fn chain(random: &mut Random, shape: &[u64], size: usize, depth: u64) -> String 
         size,
         [0, random.below(600) as usize][random.below(2) as usize],
     );
-    let compressors: [&[&str]; 14] = [
+    let compressors: [&[&str]; 16] = [
         &[],
         &[],
         &[ZSTD],
@@ -115,7 +115,9 @@ fn chain(random: &mut Random, shape: &[u64], size: usize, depth: u64) -> String 
         &[GZIP, ZSTD],
         &[ZLIB],
         &[ZLIB, CRC],
+        &[LZ4],
+        &[LZ4, CRC],
     ];
-    chain.extend(compressors[random.below(14) as usize].iter().map(|&codec| codec.to_owned()));
+    chain.extend(compressors[random.below(16) as usize].iter().map(|&codec| codec.to_owned()));
     format!("[{}]", chain.join(","))
 }

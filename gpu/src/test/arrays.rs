@@ -11,7 +11,7 @@ use zarr_store::MemoryStore;
 use zarr_store_api::AnyStore;
 
 use super::data::{
-    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, Random, ZLIB, ZSTD, codecs, data_types, elements, options, reference, selection, shard,
+    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, LZ4, Random, ZLIB, ZSTD, codecs, data_types, elements, options, reference, selection, shard,
     shuffle, transpose,
 };
 use super::{Subject, Test, TestResult};
@@ -99,6 +99,9 @@ fn layouts() -> Vec<(&'static str, [u64; 3], String)> {
         ("gzip", chunks, format!("{LITTLE},{GZIP}")),
         ("gzip-around-zstd", chunks, format!("{LITTLE},{ZSTD},{GZIP}")),
         ("zstd-around-gzip", chunks, format!("{LITTLE},{GZIP},{ZSTD}")),
+        ("lz4", chunks, format!("{LITTLE},{LZ4}")),
+        ("lz4-around-zstd", chunks, format!("{LITTLE},{ZSTD},{LZ4}")),
+        ("shard-lz4", [6, 4, 60], shard("[2,2,30]", &format!("{LITTLE},{LZ4}"), "start")),
         ("bz2", chunks, format!("{LITTLE},{BZ2}")),
         ("bz2-around-gzip", chunks, format!("{LITTLE},{GZIP},{BZ2}")),
         ("zstd-around-bz2", chunks, format!("{LITTLE},{BZ2},{ZSTD}")),

@@ -87,6 +87,7 @@ pub(super) const FAST: &str = r#"{"name":"zstd","configuration":{"level":-5,"che
 pub(super) const CRC: &str = r#"{"name":"crc32c"}"#;
 pub(super) const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
 pub(super) const ZLIB: &str = r#"{"name":"numcodecs.zlib","configuration":{"level":6}}"#;
+pub(super) const LZ4: &str = r#"{"name":"numcodecs.lz4","configuration":{"acceleration":1}}"#;
 /// A compressor that no device has.
 pub(super) const BZ2: &str = r#"{"name":"numcodecs.bz2","configuration":{"level":1}}"#;
 
@@ -139,6 +140,9 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
         ("gzip", format!("{LITTLE},{GZIP}")),
         ("zlib-shuffle", format!("{LITTLE},{},{ZLIB}", shuffle(size))),
         ("gzip-crc32c", format!("{},{BIG},{CRC},{GZIP},{CRC}", transpose("[1,2,0]"))),
+        ("lz4", format!("{LITTLE},{LZ4}")),
+        ("lz4-shuffle", format!("{LITTLE},{},{LZ4}", shuffle(size))),
+        ("lz4-crc32c", format!("{},{BIG},{CRC},{LZ4},{CRC}", transpose("[1,2,0]"))),
         ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
     ];
     if !stands_for_its_size(data_type) {
@@ -147,7 +151,7 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
     }
     if size == 1 {
         // Byte order and planes mean nothing to single bytes.
-        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "gzip", "all-but-values"];
+        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "gzip", "lz4", "all-but-values"];
         chains.retain(|(name, _)| kept.contains(name));
     }
     chains

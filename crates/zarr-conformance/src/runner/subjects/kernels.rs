@@ -94,6 +94,16 @@ const CHAINS: &[Chain] = &[
         WIDE,
     ),
     chain(
+        "lz4",
+        r#"[{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.lz4","configuration":{"acceleration":1}}]"#,
+        SIZES,
+    ),
+    chain(
+        "lz4-shuffle-crc32c",
+        r#"[{"name":"bytes","configuration":{"endian":"big"}},{"name":"numcodecs.shuffle","configuration":{"elementsize":{size}}},{"name":"numcodecs.lz4"},{"name":"crc32c"}]"#,
+        WIDE,
+    ),
+    chain(
         "transpose-zstd",
         r#"[{"name":"transpose","configuration":{"order":[2,0,1]}},{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":3,"checksum":false}}]"#,
         SIZES,
