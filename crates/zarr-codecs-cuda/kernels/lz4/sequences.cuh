@@ -3,12 +3,13 @@
 
 #include "../spans/spans.cuh"
 
-// Lengths of literals go on in at most one byte, which is not 255, and those of matches in at most so many.
+// Lengths of literals and of matches go on in at most so many bytes.
+constexpr u32 LZ4_LITERALS_BYTES = 8;
 constexpr u32 LZ4_MATCH_BYTES = 16;
-constexpr u32 LZ4_SHORT_LITERALS = 15 + 254;
-constexpr u32 LZ4_SHORT_MATCH = 4 + 15 + (LZ4_MATCH_BYTES - 1) * 255 + 254;
+constexpr u32 LZ4_SHORT_LITERALS = 15 + LZ4_LITERALS_BYTES * 255 - 1;
+constexpr u32 LZ4_SHORT_MATCH = 4 + 15 + LZ4_MATCH_BYTES * 255 - 1;
 // Words that such a sequence takes behind its first: the literals, 4 bytes, and what goes on of lengths; and one to look at.
-constexpr u32 LZ4_BEHIND = (LZ4_SHORT_LITERALS + 4 + LZ4_MATCH_BYTES) / 4 + 4;
+constexpr u32 LZ4_BEHIND = (LZ4_SHORT_LITERALS + 4 + LZ4_LITERALS_BYTES + LZ4_MATCH_BYTES) / 4 + 4;
 
 // Places are counted in bits.
 struct Lz4Short {
@@ -26,23 +27,30 @@ template <class Span> struct Lz4Words {
 // Reads a sequence. Scope: one thread.
 template <class Span> DEVICE Lz4Short lz4_short(const Lz4Words<Span>& words, u32 at) {
     Lz4Short sequence = {};
-    u32 next = words.look(at), token = next & 0xff, more = next >> 8 & 0xff;
-    bool goes_on = token >> 4 == 15;
-    sequence.literals = (token >> 4) + (goes_on ? more : 0);
-    sequence.literals_at = at + (goes_on ? 16 : 8);
-    sequence.good = !goes_on || more != 255;
-    if (!sequence.good) return sequence;
-    at = sequence.literals_at + 8 * sequence.literals;
+    u32 next = words.look(at), token = next & 0xff;
+    sequence.literals = token >> 4;
+    sequence.good = true;
+    at += 8;
+    if (sequence.literals == 15) {
+        u32 byte = 255;
+        for (u32 i = 0; i < LZ4_LITERALS_BYTES && byte == 255; i++) {
+            byte = (i == 0 ? next >> 8 : words.look(at)) & 0xff;
+            sequence.literals += byte;
+            at += 8;
+        }
+        sequence.good = byte != 255;
+        if (!sequence.good) return sequence;
+    }
+    sequence.literals_at = at;
+    at += 8 * sequence.literals;
     next = words.look(at);
     sequence.offset = next & 0xffff;
     sequence.match = 4 + (token & 15);
     at += 16;
     if ((token & 15) == 15) {
-        u32 byte = next >> 16 & 0xff;
-        sequence.match += byte;
-        at += 8;
-        for (u32 i = 1; i < LZ4_MATCH_BYTES && byte == 255; i++) {
-            byte = words.look(at) & 0xff;
+        u32 byte = 255;
+        for (u32 i = 0; i < LZ4_MATCH_BYTES && byte == 255; i++) {
+            byte = (i == 0 ? next >> 16 : words.look(at)) & 0xff;
             sequence.match += byte;
             at += 8;
         }

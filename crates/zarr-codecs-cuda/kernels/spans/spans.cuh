@@ -87,6 +87,18 @@ struct Region {
     u32 end, exit;
 };
 
+// Has regions that one before them reaches over pass that on: in a warp at once, where rounds would take one region each. Scope: a warp.
+DEVICE void pass_over(Region& region, u32& from, u32 to) {
+    for (;;) {
+        u32 before = warp_shuffle_up(region.exit, 1);
+        bool over = lane_index() != 0 && before >= to && before != from;
+        if (warp_ballot(over) == 0) break;
+        if (!over) continue;
+        from = before;
+        region = Region{{0, 0, 0}, NO_END, before};
+    }
+}
+
 template <class Span> struct SpanShared {
     // Where each thread came out.
     u32 exits[Span::THREADS];
@@ -117,6 +129,7 @@ DEVICE void read_span(const Symbols& symbols, const Words& encoded, u32 first, u
     }
     block_barrier();
     Region region = symbols.read(words, from, to);
+    pass_over(region, from, to);
     u32 first_end = NO_END;
     for (u32 round = 0;; round++) {
         shared.exits[thread] = region.exit;
@@ -134,9 +147,11 @@ DEVICE void read_span(const Symbols& symbols, const Words& encoded, u32 first, u
             if (wrong) atomic_min(&shared.first_wrong, thread);
             break;
         }
-        if (!wrong) continue;
-        from = start;
-        region = symbols.read(words, from, to);
+        if (wrong) {
+            from = start;
+            region = symbols.read(words, from, to);
+        }
+        pass_over(region, from, to);
     }
     block_barrier();
     u32 settled = minimum(shared.first_wrong, first_end == NO_END ? NO_END : first_end + 1);
