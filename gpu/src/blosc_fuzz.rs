@@ -185,4 +185,3 @@ fn stream(rng: &Rng, inner: Inner, len: usize) -> Vec<u8> {
         _ => frame,
     }
 }
-

@@ -324,6 +324,9 @@ unsafe impl Engine for TimedEngine {
     fn has_registers(&self) -> bool {
         self.inner.has_registers()
     }
+    fn shared_memory(&self) -> u32 {
+        self.inner.shared_memory()
+    }
     fn side_queue(&self, queue: &dyn Queue) -> Option<&dyn Queue> {
         self.inner.side_queue(queue)
     }

@@ -14,11 +14,13 @@ pub struct HostOptions {
     pub seed: u64,
     /// How many multiprocessors to pretend: it decides how work is divided.
     pub multiprocessors: u32,
+    /// Bytes of shared memory that a block may have; kernels that want more are refused.
+    pub shared_memory: u32,
 }
 
 impl Default for HostOptions {
     fn default() -> Self {
-        Self { seed: 0, multiprocessors: 2 }
+        Self { seed: 0, multiprocessors: 2, shared_memory: u32::MAX }
     }
 }
 
@@ -34,6 +36,13 @@ impl HostOptions {
     #[must_use]
     pub fn with_multiprocessors(mut self, multiprocessors: u32) -> Self {
         self.multiprocessors = multiprocessors.max(1);
+        self
+    }
+
+    /// Sets how much shared memory a block may have, in bytes.
+    #[must_use]
+    pub fn with_shared_memory(mut self, shared_memory: u32) -> Self {
+        self.shared_memory = shared_memory;
         self
     }
 }
@@ -115,6 +124,10 @@ unsafe impl Engine for HostEngine {
         false
     }
 
+    fn shared_memory(&self) -> u32 {
+        self.options.shared_memory
+    }
+
     fn side_queue(&self, _: &dyn Queue) -> Option<&dyn Queue> {
         None
     }
@@ -126,6 +139,10 @@ unsafe impl Engine for HostEngine {
         let Some(entry) = entry_point(kernel) else {
             return Err(BufferError::new(BufferErrorKind::Unsupported, format!("no {} on the host", kernel.name())).on(DeviceId::CPU));
         };
+        if launch.shared > self.options.shared_memory {
+            let message = format!("{} wants {} bytes of shared memory, of {}", kernel.name(), launch.shared, self.options.shared_memory);
+            return Err(BufferError::new(BufferErrorKind::Parameter, message).on(DeviceId::CPU));
+        }
         let seed = self.options.seed.wrapping_add(self.launches.fetch_add(1, Ordering::Relaxed));
         // SAFETY: the entry point of this kernel, with the parameters that the caller promises.
         run_grid(launch, seed, || unsafe { entry(params.as_ptr().cast()) });

@@ -56,6 +56,10 @@ unsafe impl Engine for CudaEngine {
         true
     }
 
+    fn shared_memory(&self) -> u32 {
+        self.device.info().shared_memory_per_block
+    }
+
     fn side_queue(&self, _: &dyn Queue) -> Option<&dyn Queue> {
         Some(&*self.side)
     }

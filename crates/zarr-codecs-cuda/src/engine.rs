@@ -20,6 +20,9 @@ pub unsafe trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Whether kernels that want more threads and registers are worth having where there is room for them.
     fn has_registers(&self) -> bool;
 
+    /// The most bytes of shared memory that one block may have.
+    fn shared_memory(&self) -> u32;
+
     /// Another queue of the device, for kernels that may run beside those of `queue`. `None` where nothing runs side by side.
     fn side_queue(&self, queue: &dyn Queue) -> Option<&dyn Queue>;
 

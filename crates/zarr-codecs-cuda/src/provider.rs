@@ -46,8 +46,7 @@ impl CodecProvider for KernelProvider {
                 Ok(array.byte_len()?.map(|len| Representation::Bytes(ByteLen::Exact(len as u64))))
             }
             (
-                "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib"
-                | "numcodecs.lz4",
+                "zstd" | "numcodecs.zstd" | "blosc" | "numcodecs.blosc" | "gzip" | "numcodecs.gzip" | "numcodecs.zlib" | "numcodecs.lz4",
                 Representation::Bytes(len),
             ) => Ok(Some(Representation::Bytes(len.compressed()))),
             ("crc32c" | "numcodecs.crc32c", Representation::Bytes(len)) => Ok(Some(Representation::Bytes(len.plus(4)))),

@@ -32,7 +32,7 @@ pub(crate) struct BenchArgs {
     /// Where the stores are, or are made
     #[arg(long, default_value = "stores")]
     stores: PathBuf,
-    /// Only rows of these names: raw, zstd, zstdsmall, zstdshard, blosclz4, blosczstd, gzip, gzipsmall
+    /// Only rows of these names: raw, zstd, zstdsmall, zstdshard, blosclz4, blosczstd, gzip, gzipsmall, lz4, lz4small
     #[arg(long)]
     only: Vec<String>,
     /// Fields of 721×1440 along the first axis, a multiple of 4

@@ -36,7 +36,10 @@ const BLOSC_LZ4: &str = r#"{"name":"blosc","configuration":{"cname":"lz4","cleve
 const BLOSC_ZSTD: &str = r#"{"name":"blosc","configuration":{"cname":"zstd","clevel":3,"shuffle":"shuffle","typesize":4,"blocksize":0}}"#;
 const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
 
-pub(super) const LAYOUTS: [Layout; 8] = [
+/// Of numcodecs: a block with its size before it.
+const LZ4: &str = r#"{"name":"numcodecs.lz4","configuration":{"acceleration":1}}"#;
+
+pub(super) const LAYOUTS: [Layout; 10] = [
     Layout { name: "raw", codec: None, chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstd", codec: Some(ZSTD), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstdsmall", codec: Some(ZSTD), chunks: [1, 1, 103, 240], shards: None },
@@ -45,6 +48,8 @@ pub(super) const LAYOUTS: [Layout; 8] = [
     Layout { name: "blosczstd", codec: Some(BLOSC_ZSTD), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "gzip", codec: Some(GZIP), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "gzipsmall", codec: Some(GZIP), chunks: [1, 1, 103, 240], shards: None },
+    Layout { name: "lz4", codec: Some(LZ4), chunks: [1, 1, 721, 1440], shards: None },
+    Layout { name: "lz4small", codec: Some(LZ4), chunks: [1, 1, 103, 240], shards: None },
 ];
 
 /// Makes a store, unless it is there. One that was not finished has a file `NAME.making` beside it, and is made anew.

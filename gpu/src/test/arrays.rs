@@ -11,8 +11,8 @@ use zarr_store::MemoryStore;
 use zarr_store_api::AnyStore;
 
 use super::data::{
-    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, LZ4, Random, ZLIB, ZSTD, codecs, data_types, elements, options, reference, selection, shard,
-    shuffle, transpose,
+    BIG, BZ2, CHECKED, CRC, FAST, GZIP, LITTLE, LZ4, Random, ZLIB, ZSTD, codecs, data_types, elements, options, reference, selection,
+    shard, shuffle, transpose,
 };
 use super::{Subject, Test, TestResult};
 

@@ -151,7 +151,8 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
     }
     if size == 1 {
         // Byte order and planes mean nothing to single bytes.
-        let kept = ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "gzip", "lz4", "all-but-values"];
+        let kept =
+            ["zstd", "crc32c", "bytes", "crc32c-zstd", "shuffle-other", "blosc-lz4-bits", "blosc-zstd", "gzip", "lz4", "all-but-values"];
         chains.retain(|(name, _)| kept.contains(name));
     }
     chains

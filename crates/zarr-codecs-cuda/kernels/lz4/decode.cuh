@@ -16,7 +16,7 @@ constexpr u32 LZ4_MARGIN = 32;
 // Encoded bytes that are not worth a span.
 constexpr u32 LZ4_TAIL = 64;
 
-template <u32 THREADS> struct Lz4Span : Span<THREADS, 512, LZ4_BEHIND, THREADS * 64> {
+template <u32 THREADS> struct Lz4Span : Span<THREADS, 512, LZ4_BEHIND, THREADS * 56> {
     static_assert(Lz4Span::REGION_BITS / 24 * (LZ4_SHORT_LITERALS + LZ4_SHORT_MATCH) + 16 <= Lz4Span::OUTPUT, "one fits");
 };
 typedef Lz4Span<LZ4_THREADS> Lz4Narrow;
@@ -118,4 +118,4 @@ template <class Span> DEVICE_MEMBER u32 Lz4Shared<Span>::decode(const SpanSlot& 
 // lz4_decode, lz4_decode_wide: chunks of `numcodecs.lz4`. The one where chunks fill the device, the other with more threads for each where they do not.
 //   grid, reads, writes, shared: of spans/chunks.cuh
 KERNEL(lz4_decode, SpanChunks, LZ4_THREADS, 4) { decode_chunks<Lz4Shared<Lz4Narrow>>(p); }
-KERNEL(lz4_decode_wide, SpanChunks, LZ4_WIDE_THREADS, 2) { decode_chunks<Lz4Shared<Lz4Wide>>(p); }
+KERNEL(lz4_decode_wide, SpanChunks, LZ4_WIDE_THREADS, 1) { decode_chunks<Lz4Shared<Lz4Wide>>(p); }

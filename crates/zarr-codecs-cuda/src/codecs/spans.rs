@@ -54,7 +54,8 @@ impl Spans {
     /// Which kernel decodes so many chunks, with how many blocks of threads.
     fn launch(&self, slots: usize, engine: &dyn Engine) -> (Kernel, Launch) {
         let (slots, processors) = (u32::try_from(slots).unwrap_or(u32::MAX), engine.multiprocessors());
-        let ((kernel, threads, shared), grid) = if slots < 2 * processors {
+        // Some devices have not as much shared memory as that for few wants.
+        let ((kernel, threads, shared), grid) = if slots < 2 * processors && self.few.2 <= engine.shared_memory() {
             (self.few, slots)
         } else {
             (self.many, slots.min(processors.saturating_mul(self.blocks_each)))
