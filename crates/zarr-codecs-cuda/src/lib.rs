@@ -9,6 +9,7 @@
 //!   another inner codec is an error that says so; no known writer makes one. `blosclz`, `zlib` and `snappy` are left to the host.
 //! * `gzip` and `numcodecs.zlib`: decoding, with the verdicts and the bytes of `zarr-codecs-cpu`; checksums are verified. A chunk of more than 64 blocks with codes and one for each 16 stored bytes
 //!   is an error that says so.
+//! * `numcodecs.lz4`: decoding, with the verdicts and the bytes of `zarr-codecs-cpu`.
 //! * Both ways: `bytes` in either byte order, `numcodecs.shuffle`, `crc32c`, `transpose`, and the array to array codecs that take one number at a time: `bitround`,
 //!   `scale_offset`, `cast_value`, `numcodecs.fixedscaleoffset`, `numcodecs.astype`, `numcodecs.quantize`. Bytes, NaN and verdicts are those of `zarr-codecs-cpu`.
 //! * All that becomes of the elements of a batch, up to their places in any boxes of the output, is one pass over them.

@@ -21,7 +21,7 @@ fn segment(codec: &str, options: HostOptions, len: u64) -> Arc<dyn DeviceSegment
 }
 
 /// Decodes chunks of a codec in one batch, each to the length beside it.
-pub fn decode(codec: &str, options: HostOptions, budget: u64, frames: &[(Vec<u8>, usize)]) -> Vec<Result<Vec<u8>, String>> {
+pub(crate) fn decode(codec: &str, options: HostOptions, budget: u64, frames: &[(Vec<u8>, usize)]) -> Vec<Result<Vec<u8>, String>> {
     let longest = frames.iter().map(|(_, len)| *len as u64).max().unwrap_or(0);
     let segment = segment(codec, options, longest);
     let queue = HostDevice.create_queue().unwrap();
@@ -49,7 +49,7 @@ pub fn decode(codec: &str, options: HostOptions, budget: u64, frames: &[(Vec<u8>
 }
 
 /// Kinds of data, by number.
-pub fn data(kind: usize, len: usize) -> Vec<u8> {
+pub(crate) fn data(kind: usize, len: usize) -> Vec<u8> {
     let mut random = 0x1234_5678_9abc_def0u64 + kind as u64;
     let mut next = move || {
         random ^= random << 13;
