@@ -104,6 +104,10 @@ for step in $steps; do
         step fuzz-blosc "$gpu" fuzz --codec blosc --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-deflate "$gpu" fuzz --codec deflate --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-lz4 "$gpu" fuzz --codec lz4 --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        # Batches large enough for the kernels of many chunks.
+        for codec in deflate lz4; do
+            step "fuzz-$codec-many" "$gpu" fuzz --codec "$codec" --engine cuda --batch 400 --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        done
         ;;
     decode)
         step decode "$gpu" decode

@@ -1,5 +1,6 @@
 //! `zarr-gpu fuzz`: random zstd chunks, decoded in batches, each verdict and each byte compared with libzstd's.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use zarr_buffer_api::{Buffer, Device, HostDevice, Layout, Queue, Region};
+use zarr_buffer_api::{Buffer, BufferError, Device, DeviceId, HostDevice, Layout, Queue, Region};
 use zarr_codec_api::{
     ByteLen, CodecErrorKind, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Representation, Segment, Stage,
 };
@@ -81,6 +82,34 @@ pub(crate) enum EngineKind {
     Cuda,
 }
 
+/// The host as a device whose memory is no zeros where nobody has written.
+#[derive(Debug)]
+struct Unwritten;
+
+impl Device for Unwritten {
+    fn id(&self) -> DeviceId {
+        HostDevice.id()
+    }
+    fn name(&self) -> String {
+        HostDevice.name()
+    }
+    fn is_unified(&self) -> bool {
+        HostDevice.is_unified()
+    }
+    fn create_queue(&self) -> std::result::Result<Arc<dyn Queue>, BufferError> {
+        HostDevice.create_queue()
+    }
+    fn allocate(&self, len: usize, _: &dyn Queue) -> std::result::Result<Buffer, BufferError> {
+        Ok(Buffer::from_vec(vec![0xa5; len]))
+    }
+    fn allocate_staging(&self, len: usize) -> std::result::Result<Buffer, BufferError> {
+        HostDevice.allocate_staging(len)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A provider, the device that it runs on, and the codec to decode.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
@@ -99,7 +128,7 @@ impl Target {
         Ok(match kind {
             EngineKind::Host => {
                 let options = HostOptions::default().with_seed(seed).with_multiprocessors(1 + (seed % 5) as u32);
-                Self { provider: Arc::new(host_provider(options)), device: Arc::new(HostDevice), codec }
+                Self { provider: Arc::new(host_provider(options)), device: Arc::new(Unwritten), codec }
             }
             EngineKind::Cuda => {
                 let device = zarr_buffer_cuda::CudaDevice::new(0)?;

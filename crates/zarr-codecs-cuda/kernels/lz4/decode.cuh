@@ -1,4 +1,4 @@
-// Chunks of `numcodecs.lz4`: four bytes that say how many there are, and an LZ4 block.
+// Chunks of `numcodecs.lz4`: the number of decoded bytes, in 4 bytes in little-endian order, and an LZ4 block.
 //
 // A chunk is decoded by one block of threads. Short sequences, many at a time, are staged and executed as those of zstd are; one with many literals or a long match is
 // copied by all threads, by itself; and the end of the block, where other rules hold, is decoded by a warp.
@@ -11,13 +11,16 @@
 #include "constants.cuh"
 #include "sequences.cuh"
 
-// Nearer to either end than so many bytes, a warp decodes: rules on how a block ends do not reach as far.
+// Sequences of spans end so many bytes before either end at least: rules on how a block ends do not reach as far.
 constexpr u32 LZ4_MARGIN = 32;
-// Encoded bytes that are not worth a span.
+// With fewer encoded bytes, a span would have a sequence or two.
 constexpr u32 LZ4_TAIL = 64;
+// Steps that neither take nor make so many bytes are not worth a block of threads. There may be some, and one for each that is.
+constexpr u32 LZ4_WORTH = 1024;
+constexpr u32 LZ4_POOR_STEPS = 64;
 
 template <u32 THREADS> struct Lz4Span : Span<THREADS, 512, LZ4_BEHIND, THREADS * 56> {
-    static_assert(Lz4Span::REGION_BITS / 24 * (LZ4_SHORT_LITERALS + LZ4_SHORT_MATCH) + 16 <= Lz4Span::OUTPUT, "one fits");
+    static_assert((Lz4Span::REGION_BITS + 23) / 24 * (LZ4_SHORT_LITERALS + LZ4_SHORT_MATCH) + 16 <= Lz4Span::OUTPUT, "one fits");
 };
 typedef Lz4Span<LZ4_THREADS> Lz4Narrow;
 typedef Lz4Span<LZ4_WIDE_THREADS> Lz4Wide;
@@ -26,7 +29,7 @@ template <class Span_> struct Lz4Shared {
     typedef Span_ Span;
     SpanShared<Span> span;
     u32 span_slot;
-    // Told by one thread to all others.
+    // Told by one thread to all others: read behind one barrier, and written behind another.
     u32 good;
     Lz4Sequence sequence;
     alignas(16) u8 span_literals[Span::LITERALS];
@@ -67,8 +70,13 @@ template <class Span> DEVICE u32 lz4_chunk(const SpanSlot& slot, const SpanArena
     if (slot.decoded_len == 0) return in.len == 5 && in.byte(4) == 0 ? SPANS_GOOD : LZ4_DAMAGED;
     const Words words(in);
     Lz4Input input(in);
-    u32 skew = (u32)(in.data - words.base), at = 4, to = 0;
+    u32 skew = (u32)(in.data - words.base), at = 4, to = 0, from = 0, made_before = 0, poor = LZ4_POOR_STEPS;
     while (at < in.len) {
+        // Chunks of sequences that each take a step would take long; nobody writes many of them.
+        poor += at - from >= LZ4_WORTH || to - made_before >= LZ4_WORTH ? 1 : -1;
+        if (poor == 0) break;
+        from = at;
+        made_before = to;
         if (thread_index() < WARP) {
             Lz4Sequence sequence = {};
             bool good = lz4_next(input, at, in.len, to, slot.decoded_len - to, sequence);
@@ -89,7 +97,6 @@ template <class Span> DEVICE u32 lz4_chunk(const SpanSlot& slot, const SpanArena
             lz4_repeat_wide(slot.decoded, to, sequence.offset, sequence.match);
             to += sequence.match;
             at = sequence.next;
-            block_barrier();
             continue;
         }
         if (in.len - at <= LZ4_TAIL || slot.decoded_len - to <= LZ4_MARGIN) break;
@@ -98,12 +105,12 @@ template <class Span> DEVICE u32 lz4_chunk(const SpanSlot& slot, const SpanArena
         u64 limit = ((u64)(in.len - LZ4_MARGIN) + skew - (u64)base * 4) * 8;
         const Lz4Symbols symbols{(u32)minimum(limit, (u64)1 << 30)};
         read_span(symbols, words.from(base), (at + skew) % 4 * 8, prefix, slot.decoded_len - LZ4_MARGIN - to, arena, shared.span, shared.words);
+        // The first region alone makes more than is left to make, or reaches the end.
         if (shared.span.all.sequences == 0) break;
         u32 next = base * 4 + shared.span.exit / 8 - skew, made = shared.span.all.output - prefix;
         if (!execute_span(in, shared.span, arena, slot.decoded, to, prefix, 0, tile_in(shared.tile))) return LZ4_DAMAGED;
         at = next;
         to += made;
-        block_barrier();
     }
     block_barrier();
     if (thread_index() < WARP) {

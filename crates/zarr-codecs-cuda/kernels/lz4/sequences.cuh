@@ -11,9 +11,9 @@ constexpr u32 LZ4_SHORT_MATCH = 4 + 15 + LZ4_MATCH_BYTES * 255 - 1;
 // Words that such a sequence takes behind its first: the literals, 4 bytes, and what goes on of lengths; and one to look at.
 constexpr u32 LZ4_BEHIND = (LZ4_SHORT_LITERALS + 4 + LZ4_LITERALS_BYTES + LZ4_MATCH_BYTES) / 4 + 4;
 
-// Places are counted in bits.
+// Where its literals and the next one start, in bits; how many bytes.
 struct Lz4Short {
-    u32 literals_at, literals, offset, match, next;
+    u32 literals_bit, next_bit, literals, offset, match;
     bool good;
 };
 
@@ -41,7 +41,7 @@ template <class Span> DEVICE Lz4Short lz4_short(const Lz4Words<Span>& words, u32
         sequence.good = byte != 255;
         if (!sequence.good) return sequence;
     }
-    sequence.literals_at = at;
+    sequence.literals_bit = at;
     at += 8 * sequence.literals;
     next = words.look(at);
     sequence.offset = next & 0xffff;
@@ -58,7 +58,7 @@ template <class Span> DEVICE Lz4Short lz4_short(const Lz4Words<Span>& words, u32
     }
     // An offset of 0 is of no byte.
     sequence.good &= sequence.offset != 0;
-    sequence.next = at;
+    sequence.next_bit = at;
     return sequence;
 }
 
@@ -72,7 +72,7 @@ struct Lz4Symbols {
         u32 at = from;
         while (at < to) {
             Lz4Short sequence = lz4_short(look, at);
-            if (!sequence.good || sequence.next > limit) {
+            if (!sequence.good || sequence.next_bit > limit) {
                 region.end = at;
                 // If this is a wrong place, the next region is as good as any to go on from.
                 at = to;
@@ -81,7 +81,7 @@ struct Lz4Symbols {
             region.totals.output += sequence.literals + sequence.match;
             region.totals.literals += sequence.literals;
             region.totals.sequences++;
-            at = sequence.next;
+            at = sequence.next_bit;
         }
         region.exit = at;
         return region;
@@ -92,21 +92,21 @@ struct Lz4Symbols {
         Totals at = matched;
         for (u32 position = from; position < to;) {
             Lz4Short sequence = lz4_short(look, position);
-            if (!sequence.good || sequence.next > limit) break;
+            if (!sequence.good || sequence.next_bit > limit) break;
             u32 end = at.output + sequence.literals + sequence.match;
             for (u32 tile = (at.output + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP; tile * ZSTD_TILE_STEP < end; tile++) {
                 u32 literals = at.literals + minimum(tile * ZSTD_TILE_STEP - at.output, sequence.literals);
                 arena.staged.notes[tile] = at.sequences | (u64)literals << 32;
             }
             for (u32 i = 0; i < sequence.literals; i += 4) {
-                u32 four = look.look(sequence.literals_at + 8 * i), count = minimum(sequence.literals - i, 4u);
+                u32 four = look.look(sequence.literals_bit + 8 * i), count = minimum(sequence.literals - i, 4u);
                 for (u32 byte = 0; byte < count; byte++) arena.literals[at.literals + i + byte] = (u8)(four >> 8 * byte);
             }
             at.literals += sequence.literals;
             at.output = end;
             SpanFormat::put(arena, at.sequences, sequence.offset, at.output, at.literals);
             at.sequences++;
-            position = sequence.next;
+            position = sequence.next_bit;
         }
         matched = at;
     }

@@ -11,8 +11,10 @@
 //                                      the end: what follows is read in another way
 //
 // What is read is up to a `Symbols`, which has, each for one thread:
-//   Region read(words, from, to) const: reads symbols from bit `from` on, until one starts at or behind bit `to`; counts those before the end, if it meets one
+//   Region read(words, from, to) const: reads symbols from bit `from` on, until one starts at or behind bit `to`, where it comes out; counts those before the end, if it meets one, and
+//     says where to go on from there: behind the end, or at what ends the span and is not of it
 //   void stage(words, from, to, arena, matched) const: stages what `read` has counted. `matched`: what there is before; becomes what there is up to the last match
+// Where a region starts behind its own end, there is nothing to read or stage.
 #pragma once
 
 #include "../zstd/execute.cuh"
@@ -112,7 +114,7 @@ template <class Span> struct SpanShared {
 };
 
 // Reads a span, which starts at bit `first` of the first word, and stages what `prefix` bytes before it and its symbols make, of which no more than `most` bytes are wanted: as many
-// regions of it as that and the arena have room for. `shared` says what that is. `room`: Span::PLACES numbers of shared memory. Scope: a block of threads.
+// regions of it as that and the arena have room for, which may be none. `shared` says what that is. `room`: Span::PLACES numbers of shared memory. Scope: a block of threads.
 template <class Span, class Symbols>
 DEVICE void read_span(const Symbols& symbols, const Words& encoded, u32 first, u32 prefix, u32 most, const SpanArena& arena, SpanShared<Span>& shared, u32* room) {
     for (u32 i = thread_index(); i < Span::WORDS; i += Span::THREADS) room[Span::place(i)] = encoded.word((i32)i);

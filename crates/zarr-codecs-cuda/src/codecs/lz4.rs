@@ -22,6 +22,11 @@ pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
     stage.codec.config::<Config>().ok().map(|_| Compression::Lz4)
 }
 
+/// Whether chunks may decode to so many bytes: what is more the host refuses, too.
+pub(crate) fn takes(decoded: u64) -> bool {
+    decoded <= i32::MAX as u64
+}
+
 pub(crate) const SPANS: Spans = Spans {
     name: "lz4",
     many: (Kernel::Lz4Decode, LZ4_THREADS, LZ4_SHARED),
