@@ -151,7 +151,7 @@ fn tiny(rng: &Rng) -> (Vec<u8>, usize) {
 /// A long block of sequences at the limits of what spans take.
 fn edges(rng: &Rng) -> (Vec<u8>, usize) {
     let mut block = Block::new(rng);
-    let (style, most) = (rng.below(8), if rng.chance(10) { 3_000_000 } else { 200_000 });
+    let (style, most) = (rng.below(8), if rng.chance(3) { 3_000_000 } else { 200_000 });
     for _ in 0..1 + rng.small(3000) {
         if block.made > most || block.out.len() > 120_000 {
             break;

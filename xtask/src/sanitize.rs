@@ -53,13 +53,13 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
     }
     if filter.is_none() && frames != "0" {
-        // Chunks of gzip are large.
+        // Chunks of gzip and LZ4 are large.
         let frames: u64 = frames.parse().map_err(|_| USAGE)?;
         for (codec, frames, more) in [
             ("zstd", frames, ["--jobs", "2"]),
             ("blosc", frames, ["--reach", "30"]),
             ("deflate", frames.div_ceil(4), ["--reach", "30"]),
-            ("lz4", frames.div_ceil(2), ["--reach", "30"]),
+            ("lz4", frames.div_ceil(10), ["--reach", "30"]),
         ] {
             let mut fuzz = sanitized("run");
             fuzz.args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--codec", codec]);
