@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
         let frames: u64 = frames.parse().map_err(|_| USAGE)?;
         for (codec, frames, more) in [
             ("zstd", frames, ["--jobs", "2"]),
-            ("blosc", frames, ["--reach", "30"]),
+            ("blosc", frames.div_ceil(2), ["--reach", "30"]),
             ("deflate", frames.div_ceil(4), ["--reach", "30"]),
             ("lz4", frames.div_ceil(10), ["--reach", "30"]),
         ] {

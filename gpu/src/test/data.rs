@@ -141,7 +141,6 @@ pub(super) fn chains(data_type: &DataType) -> Vec<(&'static str, String)> {
         ("zlib-shuffle", format!("{LITTLE},{},{ZLIB}", shuffle(size))),
         ("gzip-crc32c", format!("{},{BIG},{CRC},{GZIP},{CRC}", transpose("[1,2,0]"))),
         ("lz4", format!("{LITTLE},{LZ4}")),
-        ("lz4-shuffle", format!("{LITTLE},{},{LZ4}", shuffle(size))),
         ("lz4-crc32c", format!("{},{BIG},{CRC},{LZ4},{CRC}", transpose("[1,2,0]"))),
         ("all-but-values", format!("{},{BIG},{},{CRC},{ZSTD}", transpose("[2,1,0]"), shuffle(size))),
     ];
