@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo xtask sanitize
+cargo xtask sanitize --frames 10000

@@ -16,7 +16,7 @@ const SANITIZERS: &str = "address,undefined";
 const FRAMES: &str = "20000";
 
 pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [FILTER]
-  --frames N   random chunks to decode (20000), of gzip and zlib a quarter of them; 0 for none
+  --frames N   random chunks to decode (20000), fewer of codecs other than zstd; 0 for none
   FILTER       only tests whose name contains this";
 
 /// Builds the kernels' tests with sanitizers, and runs them; then decodes random chunks.
