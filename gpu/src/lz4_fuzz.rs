@@ -203,54 +203,32 @@ pub(crate) fn block(rng: &Rng, len: usize, wrong: usize) -> Vec<u8> {
 }
 
 fn sequences(rng: &Rng, len: usize, wrong: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut made = 0;
+    let mut block = Block::new(rng);
     // A short sequence 32 bytes before the end, of which liblz4 does not ask how close its match comes to it.
     let tail = rng.below(5);
     let literals = 14 - rng.below(3);
     if (28..=32).contains(&len) && rng.chance(60) && (4..=18).contains(&(len - tail - literals)) {
-        out.push((literals as u8) << 4 | (len - tail - literals - 4) as u8);
-        out.extend(rng.bytes(literals));
-        out.extend((rng.range(7, 11) as u16).to_le_bytes());
-        out.push((tail as u8) << 4);
-        out.extend(rng.bytes(tail));
-        return out;
+        block.push(literals, rng.range(7, 11), len - tail - literals);
+        return block.end(tail).0;
     }
     // The last match starts 12 bytes before the end, and ends 5 before it.
     let (last_start, last_literals) = if rng.chance(85) { (12, 5) } else { (rng.range(4, 14), rng.range(0, 6)) };
     let long = |rng: &Rng| if rng.chance(5) { rng.small(70_000) } else { rng.small(40) };
     loop {
         let literals = long(rng);
-        let room = len.saturating_sub(made + literals);
+        let room = len.saturating_sub(block.made + literals);
         if room < last_start || rng.chance(2) {
-            let rest = len.saturating_sub(made);
-            out.push((rest.min(15) as u8) << 4 | if rng.chance(10) { rng.below(16) as u8 } else { 0 });
-            if rest >= 15 {
-                extra(&mut out, rest - 15);
-            }
-            out.extend(rng.bytes(rest));
-            break;
+            let rest = len.saturating_sub(block.made);
+            return block.end(rest).0;
         }
-        let most = room.saturating_sub(last_literals).max(4);
-        let matched = (4 + long(rng)).min(most);
-        out.push((literals.min(15) as u8) << 4 | (matched - 4).min(15) as u8);
-        if literals >= 15 {
-            extra(&mut out, literals - 15);
-        }
-        out.extend(rng.bytes(literals));
-        made += literals;
-        let reach = made.min(65535);
+        let matched = (4 + long(rng)).min(room.saturating_sub(last_literals).max(4));
+        let reach = (block.made + literals).min(65_535);
         let offset = match rng.below(wrong) {
             0 => 0,
             1 => reach + 1,
             _ if rng.chance(50) => 1 + rng.small(reach.saturating_sub(1)),
             _ => 1 + rng.below(reach.max(1)),
         };
-        out.extend((offset as u16).to_le_bytes());
-        if matched - 4 >= 15 {
-            extra(&mut out, matched - 19);
-        }
-        made += matched;
+        block.push(literals, offset, matched);
     }
-    out
 }

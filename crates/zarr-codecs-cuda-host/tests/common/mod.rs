@@ -13,8 +13,7 @@ fn segment(codec: &str, options: HostOptions, len: u64) -> Arc<dyn DeviceSegment
         decoded: Representation::Bytes(ByteLen::AtMost(len)),
         encoded: Representation::Bytes(ByteLen::AtMost(len).compressed()),
     };
-    let bound = host_provider(options).bind(&[stage], Direction::Decode).unwrap().unwrap();
-    match bound.segment {
+    match host_provider(options).bind(&[stage], Direction::Decode).unwrap().unwrap().segment {
         Segment::Device(segment) => segment,
         Segment::Host(_) => unreachable!(),
     }

@@ -5,7 +5,7 @@
 
 use zarr_codec_api::{CodecError, Stage};
 
-use crate::codecs::spans::Spans;
+use crate::codecs::spans::{Spans, SpansKernel};
 use crate::constants::*;
 use crate::engine::Kernel;
 use crate::recipe::Compression;
@@ -30,9 +30,9 @@ pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
 
 pub(crate) const SPANS: Spans = Spans {
     name: "deflate",
-    many: (Kernel::DeflateDecode, DEFLATE_THREADS, DEFLATE_SHARED),
+    many: SpansKernel { kernel: Kernel::DeflateDecode, threads: DEFLATE_THREADS, shared: DEFLATE_SHARED },
     blocks_each: 3,
-    few: (Kernel::DeflateDecodeWide, DEFLATE_WIDE_THREADS, DEFLATE_WIDE_SHARED),
+    few: SpansKernel { kernel: Kernel::DeflateDecodeWide, threads: DEFLATE_WIDE_THREADS, shared: DEFLATE_WIDE_SHARED },
 };
 
 /// The format, to the kernels.

@@ -5,7 +5,7 @@
 
 use zarr_codec_api::{CodecError, Stage};
 
-use crate::codecs::spans::Spans;
+use crate::codecs::spans::{Spans, SpansKernel};
 use crate::constants::*;
 use crate::engine::Kernel;
 use crate::recipe::Compression;
@@ -22,16 +22,11 @@ pub(crate) fn compression(stage: &Stage) -> Option<Compression> {
     stage.codec.config::<Config>().ok().map(|_| Compression::Lz4)
 }
 
-/// Whether chunks may decode to so many bytes: what is more the host refuses, too.
-pub(crate) fn takes(decoded: u64) -> bool {
-    decoded <= i32::MAX as u64
-}
-
 pub(crate) const SPANS: Spans = Spans {
     name: "lz4",
-    many: (Kernel::Lz4Decode, LZ4_THREADS, LZ4_SHARED),
+    many: SpansKernel { kernel: Kernel::Lz4Decode, threads: LZ4_THREADS, shared: LZ4_SHARED },
     blocks_each: 4,
-    few: (Kernel::Lz4DecodeWide, LZ4_WIDE_THREADS, LZ4_WIDE_SHARED),
+    few: SpansKernel { kernel: Kernel::Lz4DecodeWide, threads: LZ4_WIDE_THREADS, shared: LZ4_WIDE_SHARED },
 };
 
 /// The words for a status.

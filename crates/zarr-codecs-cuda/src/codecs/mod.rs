@@ -79,10 +79,7 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
             Direction::Encode => None,
         },
         "numcodecs.lz4" => match direction {
-            Direction::Decode => {
-                let decoded = len(&stage.decoded).filter(|&len| lz4::takes(len))?;
-                Some(Step::Compressed { compression: lz4::compression(stage)?, decoded })
-            }
+            Direction::Decode => Some(Step::Compressed { compression: lz4::compression(stage)?, decoded: len(&stage.decoded)? }),
             Direction::Encode => None,
         },
         "crc32c" | "numcodecs.crc32c" => crc32c::step(stage),

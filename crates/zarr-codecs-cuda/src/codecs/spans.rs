@@ -19,11 +19,19 @@ const TABLE_GAPS: u64 = 64;
 pub(crate) struct Spans {
     /// The codec, for errors.
     pub(crate) name: &'static str,
-    /// The kernel for many chunks, its threads and shared memory, and its blocks of threads that a multiprocessor runs at once.
-    pub(crate) many: (Kernel, u32, u32),
+    /// The kernel for many chunks, and its blocks of threads that a multiprocessor runs at once.
+    pub(crate) many: SpansKernel,
     pub(crate) blocks_each: u32,
     /// The kernel for few.
-    pub(crate) few: (Kernel, u32, u32),
+    pub(crate) few: SpansKernel,
+}
+
+/// A kernel, its threads and its bytes of shared memory.
+#[derive(Debug)]
+pub(crate) struct SpansKernel {
+    pub(crate) kernel: Kernel,
+    pub(crate) threads: u32,
+    pub(crate) shared: u32,
 }
 
 /// `SpanSlot` of `spans/chunks.cuh`.
@@ -55,12 +63,12 @@ impl Spans {
     fn launch(&self, slots: usize, engine: &dyn Engine) -> (Kernel, Launch) {
         let (slots, processors) = (u32::try_from(slots).unwrap_or(u32::MAX), engine.multiprocessors());
         // Some devices have not as much shared memory as that for few wants.
-        let ((kernel, threads, shared), grid) = if slots < 2 * processors && self.few.2 <= engine.shared_memory() {
-            (self.few, slots)
+        let (of, grid) = if slots < 2 * processors && self.few.shared <= engine.shared_memory() {
+            (&self.few, slots)
         } else {
-            (self.many, slots.min(processors.saturating_mul(self.blocks_each)))
+            (&self.many, slots.min(processors.saturating_mul(self.blocks_each)))
         };
-        (kernel, Launch { grid, threads, shared })
+        (of.kernel, Launch { grid, threads: of.threads, shared: of.shared })
     }
 
     /// Temporary memory for so many chunks; one block of threads would do.
