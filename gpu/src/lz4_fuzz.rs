@@ -26,19 +26,20 @@ impl Family for Lz4 {
     }
 
     fn chunk(&mut self, (): (), rng: &Rng, _: u64) -> Chunk {
-        let (mut block, len) = match rng.below(10) {
-            0..4 => {
+        let (mut block, len) = match rng.below(100) {
+            0..40 => {
                 let data = data(rng, some_len(rng));
                 let encoded = self.compressed(&data, 1 + rng.small(60)).unwrap_or_default();
                 (encoded.get(4..).unwrap_or_default().to_vec(), data.len())
             }
-            4..7 => {
+            40..70 => {
                 // Once in a while an offset is wrong.
                 let (len, wrong) = (some_len(rng), rng.pick(&[400, 40_000, 4_000_000]));
                 (block(rng, len, wrong), len)
             }
-            7 => tiny(rng),
-            8 => edges(rng),
+            70..80 => tiny(rng),
+            80..90 => edges(rng),
+            90..92 => poor(rng),
             _ => periods(rng),
         };
         if rng.chance(15) {
@@ -191,6 +192,18 @@ fn periods(rng: &Rng) -> (Vec<u8>, usize) {
     block.push(rng.range(2040, 2056), 1 + rng.below(1000), 4 + rng.below(20));
     block.push(3, 3, 20);
     block.end(rng.range(12, 60))
+}
+
+/// Short sequences and such as spans do not take, in turn: a step of a whole block of threads for each, if there were no bound.
+fn poor(rng: &Rng) -> (Vec<u8>, usize) {
+    let mut block = Block::new(rng);
+    block.push(4, 4, 4);
+    let (offset, matched) = rng.pick(&[(0, 4), (4, 4099)]);
+    for _ in 0..rng.small(10_000_000 / matched.max(900)) {
+        block.push(0, 4, 4);
+        block.push(0, offset, matched);
+    }
+    block.end(40)
 }
 
 /// A block of random sequences for `len` bytes; of `wrong` of them, two have a wrong offset. Most keep to the rules on how a block ends.

@@ -58,21 +58,28 @@ DEVICE void lz4_copy(const u8* data, u32 data_len, u32 from, u8* to, u32 len) {
     if (lane < len - tail) to[tail + lane] = data[from + tail + lane];
 }
 
-// Repeats the `offset` bytes before `at` until there are `len` more. Scope: a warp.
-DEVICE void lz4_repeat(u8* output, u32 at, u32 offset, u32 len) {
-    u32 lane = lane_index();
+// Who repeats: the threads of a warp.
+struct Lz4Warp {
+    DEVICE_MEMBER static u32 index() { return lane_index(); }
+    DEVICE_MEMBER static u32 threads() { return WARP; }
+    DEVICE_MEMBER static void barrier() { warp_barrier(); }
+    DEVICE_MEMBER static void copy(u8* output, u32 from, u32 to, u32 len) { lz4_copy<false>(output, to, from, output + to, len); }
+};
+
+// Repeats the `offset` bytes before `at` until there are `len` more; zeros, for an offset of 0. Scope: `Threads`.
+template <class Threads> DEVICE void lz4_repeat(u8* output, u32 at, u32 offset, u32 len) {
     if (offset >= len) {
-        lz4_copy<false>(output, at, at - offset, output + at, len);
+        Threads::copy(output, at - offset, at, len);
         return;
     }
-    u32 done = minimum(len, 4 * WARP);
-    for (u32 i = lane; i < done; i += WARP) output[at + i] = offset == 0 ? 0 : output[at - offset + (offset == 1 ? 0 : i % offset)];
+    u32 done = minimum(len, 4 * Threads::threads());
+    for (u32 i = Threads::index(); i < done; i += Threads::threads()) output[at + i] = offset == 0 ? 0 : output[at - offset + (offset == 1 ? 0 : i % offset)];
     // What is there by now is repeated in turn, in whole periods.
     u32 period = maximum(offset, 1u);
     while (done < len) {
-        warp_barrier();
+        Threads::barrier();
         u32 have = (done + offset) / period * period, more = minimum(len - done, have);
-        lz4_copy<false>(output, at + done, at + done - have, output + at + done, more);
+        Threads::copy(output, at + done - have, at + done, more);
         done += more;
     }
 }
@@ -129,7 +136,7 @@ DEVICE bool lz4_rest(Lz4Input& in, u32 at, u32 end, u8* output, u32 to, u32 outp
         to += sequence.literals;
         // Literals are read by other lanes than wrote them; so are matches.
         warp_barrier();
-        lz4_repeat(output, to, sequence.offset, sequence.match);
+        lz4_repeat<Lz4Warp>(output, to, sequence.offset, sequence.match);
         warp_barrier();
         to += sequence.match;
     }

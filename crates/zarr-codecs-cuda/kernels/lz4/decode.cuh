@@ -43,23 +43,13 @@ template <class Span_> struct Lz4Shared {
 };
 static_assert(sizeof(Lz4Shared<Lz4Narrow>) <= LZ4_SHARED && sizeof(Lz4Shared<Lz4Wide>) <= LZ4_WIDE_SHARED, "as the host has it");
 
-// As `lz4_repeat`. Scope: a block of threads.
-DEVICE void lz4_repeat_wide(u8* output, u32 at, u32 offset, u32 len) {
-    if (offset >= len) {
-        copy_run<false>(output + (at - offset), len, output + at);
-        return;
-    }
-    u32 done = minimum(len, 4 * block_threads());
-    for (u32 i = thread_index(); i < done; i += block_threads()) output[at + i] = offset == 0 ? 0 : output[at - offset + i % offset];
-    // What is there by now is repeated in turn, in whole periods.
-    u32 period = maximum(offset, 1u);
-    while (done < len) {
-        block_barrier();
-        u32 have = (done + offset) / period * period, more = minimum(len - done, have);
-        copy_run<false>(output + (at + done - have), more, output + (at + done));
-        done += more;
-    }
-}
+// Who repeats: a block of threads.
+struct Lz4Block {
+    DEVICE_MEMBER static u32 index() { return thread_index(); }
+    DEVICE_MEMBER static u32 threads() { return block_threads(); }
+    DEVICE_MEMBER static void barrier() { block_barrier(); }
+    DEVICE_MEMBER static void copy(u8* output, u32 from, u32 to, u32 len) { copy_run<false>(output + from, len, output + to); }
+};
 
 // Decodes a chunk. Scope: a block of threads.
 template <class Span> DEVICE u32 lz4_chunk(const SpanSlot& slot, const SpanArena& arena, Lz4Shared<Span>& shared) {
@@ -94,7 +84,7 @@ template <class Span> DEVICE u32 lz4_chunk(const SpanSlot& slot, const SpanArena
             if (sequence.last) return SPANS_GOOD;
             to += sequence.literals;
             block_barrier();
-            lz4_repeat_wide(slot.decoded, to, sequence.offset, sequence.match);
+            lz4_repeat<Lz4Block>(slot.decoded, to, sequence.offset, sequence.match);
             to += sequence.match;
             at = sequence.next;
             continue;

@@ -24,41 +24,34 @@ template <class Span> struct Lz4Words {
     DEVICE_MEMBER u32 look(u32 at) const { return funnel_right_wrap(words.word((i32)(at / 32) + 1), words.word((i32)(at / 32)), at); }
 };
 
+// What goes on of a length of 15, in bytes from `at` on, of which `next` has the first. False where it does not end within `most` bytes. Scope: one thread.
+template <class Span> DEVICE bool lz4_goes_on(const Lz4Words<Span>& words, u32 next, u32 most, u32& len, u32& at) {
+    u32 byte = 255;
+    for (u32 i = 0; i < most && byte == 255; i++) {
+        byte = (i == 0 ? next : words.look(at)) & 0xff;
+        len += byte;
+        at += 8;
+    }
+    return byte != 255;
+}
+
 // Reads a sequence. Scope: one thread.
 template <class Span> DEVICE Lz4Short lz4_short(const Lz4Words<Span>& words, u32 at) {
     Lz4Short sequence = {};
     u32 next = words.look(at), token = next & 0xff;
     sequence.literals = token >> 4;
-    sequence.good = true;
     at += 8;
-    if (sequence.literals == 15) {
-        u32 byte = 255;
-        for (u32 i = 0; i < LZ4_LITERALS_BYTES && byte == 255; i++) {
-            byte = (i == 0 ? next >> 8 : words.look(at)) & 0xff;
-            sequence.literals += byte;
-            at += 8;
-        }
-        sequence.good = byte != 255;
-        if (!sequence.good) return sequence;
-    }
+    if (sequence.literals == 15 && !lz4_goes_on(words, next >> 8, LZ4_LITERALS_BYTES, sequence.literals, at)) return sequence;
     sequence.literals_bit = at;
     at += 8 * sequence.literals;
     next = words.look(at);
     sequence.offset = next & 0xffff;
     sequence.match = 4 + (token & 15);
     at += 16;
-    if ((token & 15) == 15) {
-        u32 byte = 255;
-        for (u32 i = 0; i < LZ4_MATCH_BYTES && byte == 255; i++) {
-            byte = (i == 0 ? next >> 16 : words.look(at)) & 0xff;
-            sequence.match += byte;
-            at += 8;
-        }
-        sequence.good = byte != 255;
-    }
-    // An offset of 0 is of no byte.
-    sequence.good &= sequence.offset != 0;
+    if ((token & 15) == 15 && !lz4_goes_on(words, next >> 16, LZ4_MATCH_BYTES, sequence.match, at)) return sequence;
     sequence.next_bit = at;
+    // An offset of 0 is of no byte.
+    sequence.good = sequence.offset != 0;
     return sequence;
 }
 
