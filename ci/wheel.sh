@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python package: clippy, its extension in the dev profile, and its tests, with NumPy and pytest from PyPI. Tests that need more (a GPU, torch, JAX) are skipped,
+# The Python package: clippy, its extension in the dev profile, and its tests, with NumPy, xarray, zarr-python (what xarray reads by is compared) and pytest from PyPI. Tests that need more (a GPU, torch, JAX) are skipped,
 # and say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 target="$PWD/target/wheel-ci"
 python="$target/venv/bin/python"
 "$python" -m pip --version >/dev/null 2>&1 || python3 -m venv --clear "$target/venv"
-"$python" -c 'import ml_dtypes, numpy, pytest' 2>/dev/null || "$python" -m pip install -q 'numpy>=2.1' pytest ml_dtypes
+"$python" -c 'import dask, ml_dtypes, numpy, pytest, xarray, zarr' 2>/dev/null || "$python" -m pip install -q 'numpy>=2.1' pytest ml_dtypes dask xarray zarr
 # Not linked to Python's library, which need not be there: it is loaded by the interpreter.
 export PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON="$python" CARGO_TARGET_DIR="$target"
 cargo clippy --locked --manifest-path python/Cargo.toml -- -D warnings

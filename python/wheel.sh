@@ -7,7 +7,7 @@ root=$(dirname "$here")
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 venv=$root/target/python-venv
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-"$venv/bin/python" -c 'import maturin, numpy, pytest' 2>/dev/null || "$venv/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=2.1' pytest ml_dtypes
+"$venv/bin/python" -c 'import dask, maturin, numpy, pytest, xarray, zarr' 2>/dev/null || "$venv/bin/pip" install -q 'maturin>=1.9,<2' 'numpy>=2.1' pytest ml_dtypes dask xarray zarr
 rm -f "$root"/target/wheels/zarrgpu-*.whl
 "$venv/bin/maturin" build --release --interpreter "$venv/bin/python" --manifest-path "$here/Cargo.toml" --out "$root/target/wheels"
 ls -l "$root"/target/wheels/zarrgpu-*.whl

@@ -97,7 +97,7 @@ enum Kind {
     Int16,
 }
 
-const ROWS: [(&str, Kind, usize); 12] = [
+const ROWS: [(&str, Kind, usize); 14] = [
     ("f32shuf_64k", Kind::Shuffled, 64),
     ("f32shuf_256k", Kind::Shuffled, 256),
     ("f32shuf_1024k", Kind::Shuffled, 1024),
@@ -105,6 +105,9 @@ const ROWS: [(&str, Kind, usize); 12] = [
     ("f32shuf_16384k", Kind::Shuffled, 16384),
     ("f32shuf_65536k", Kind::Shuffled, 65536),
     ("f32_64k", Kind::Plain, 64),
+    // A little less than a block of zstd, and a little more, as inner chunks of shards are.
+    ("f32_96k", Kind::Plain, 96),
+    ("f32_144k", Kind::Plain, 144),
     ("f32_1024k", Kind::Plain, 1024),
     ("f32_4096k", Kind::Plain, 4096),
     ("i16_64k", Kind::Int16, 64),
@@ -240,7 +243,8 @@ fn rows(args: &DecodeArgs) -> Result<()> {
         if !args.filter.is_empty() && !args.filter.iter().any(|filter| name.contains(filter)) {
             continue;
         }
-        let bytes = data(kind, kib << 10, &floats);
+        let mut bytes = data(kind, kib << 10, &floats);
+        bytes.truncate(bytes.len() / (kib << 10) * (kib << 10));
         let frames = compress(args.codec, &bytes, kib << 10)?;
         if let Some(folder) = &args.packs {
             let bare: Vec<&[u8]> = frames.iter().map(|frame| args.codec.bare(frame)).collect();

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
-use zarr::{DataType, Policy, Selection, Version};
+use zarr::{DataType, Policy, Selection, StoredMetadata, Version};
 use zarr_buffer_api::{Buffer, Device as _, DeviceId};
 
 use crate::cuda::{self, Gpu};
@@ -204,10 +204,13 @@ impl Array {
         self.array().dimension_names().map(|names| PyTuple::new(py, names)).transpose()
     }
 
-    /// What absent elements are.
+    /// What absent elements are; `None` where version 2 leaves that open.
     #[getter]
     fn fill_value<'py>(&self, py: Python<'py>) -> Outcome<Bound<'py, PyAny>> {
         let array = self.array();
+        if matches!(array.stored_metadata(), StoredMetadata::ArrayV2(stored) if stored.fill_value.is_null()) {
+            return Ok(py.None().into_bound(py));
+        }
         let bytes = array.fill_value().as_bytes();
         Ok(match array.data_type() {
             DataType::String => PyString::from_bytes(py, bytes)?.into_any(),

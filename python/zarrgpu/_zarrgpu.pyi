@@ -115,7 +115,8 @@ class Array:
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None: ...
     @property
-    def fill_value(self) -> Any: ...
+    def fill_value(self) -> Any:
+        """What absent elements are; `None` where version 2 leaves that open."""
     @property
     def zarr_format(self) -> int: ...
     def explain(self, device: str = "cpu", *, policy: _Policy = "prefer") -> str:
