@@ -363,7 +363,7 @@ impl DeviceSegment for KernelSegment {
         let decompression = self.recipe.compression.map_or(0, |(_, compression, len)| {
             let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
             let decoded = || std::iter::repeat_n(len, slots);
-            let of_zstd = || zstd::Layout::new(decoded(), u64::MAX, self.engine.multiprocessors()).total;
+            let of_zstd = || zstd::Layout::on(&*self.engine, decoded(), u64::MAX).total;
             let needed = match compression {
                 Compression::Zstd => of_zstd(),
                 Compression::BloscLz4 => blosc::scratch_len(decoded()),

@@ -69,10 +69,11 @@ template <class Span> struct SpanWords {
 // As sequences are staged here: the offset by itself, so that who stages a match need not know where its literals start, which another thread may have.
 // `put` says where the sequence after a match starts.
 struct SpanFormat {
-    static constexpr u32 OFFSET_BITS = 24;
+    static constexpr u32 PLACE_BITS = 12, OFFSET_BITS = 24, STEP = ZSTD_TILE_STEP;
+    static_assert(STEP == 1 << PLACE_BITS, "as it is staged");
     DEVICE_MEMBER static void put(const SpanArena& to, u32 index, u32 offset, u32 next_output, u32 next_literals) {
         ((u16*)to.staged.offsets)[index] = (u16)offset;
-        if (index + 1 < to.capacity) to.staged.places[index + 1] = (next_output & (ZSTD_TILE_STEP - 1)) | (next_literals & (ZSTD_TILE_STEP - 1)) << 12;
+        if (index + 1 < to.capacity) to.staged.places[index + 1] = (next_output & (STEP - 1)) | (next_literals & (STEP - 1)) << PLACE_BITS;
     }
     DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) { return ((const u16*)from.offsets)[index]; }
 };

@@ -15,8 +15,9 @@ constexpr u32 ZSTD_SERIAL_THREADS = 256;
 constexpr u32 ZSTD_CHECKSUM_THREADS = 32;
 constexpr u32 ZSTD_FINISH_THREADS = 256;
 
-// Bytes of output that one thread makes in a tile, and the step at which notes say where sequences are.
+// Bytes of output that one thread makes in a tile, and the steps at which notes say where sequences are: of tight chunks, and of others.
 constexpr u32 ZSTD_BYTES_PER_THREAD = 16;
+constexpr u32 ZSTD_TIGHT_STEP = 1024;
 constexpr u32 ZSTD_TILE_STEP = 4096;
 
 // The most that a block decodes to in the parallel pipeline (RFC 8878 3.1.1.2.4).
@@ -27,8 +28,13 @@ constexpr u32 ZSTD_BLOCK_SEQUENCES = 43690;
 constexpr u32 ZSTD_HEADER_SEQUENCES = 98047;
 // The most that a frame decodes to: an offset has 29 bits where sequences are staged.
 constexpr u32 ZSTD_CONTENT_MAX = 536870912;
-// The most that a compact chunk decodes to: its offsets have 23 bits, and its literals wait at the end of its own output.
+// How the sequences of a chunk are staged (`sequences.cuh`).
+constexpr u32 ZSTD_STAGED_FULL = 0;
+constexpr u32 ZSTD_STAGED_COMPACT = 1;
+constexpr u32 ZSTD_STAGED_TIGHT = 2;
+// The most that a compact chunk decodes to: its offsets have 23 bits, and its literals wait at the end of its own output. A tight one is compact, and its offsets have 19.
 constexpr u32 ZSTD_COMPACT_MAX = 8388608;
+constexpr u32 ZSTD_TIGHT_MAX = 524288;
 
 // Blocks decoded by one warp at a time, at most.
 constexpr u32 ZSTD_LITERALS_BATCH = 8;

@@ -331,7 +331,10 @@ KERNEL(zstd_sequences, Decode, ZSTD_ENTROPY_THREADS, 1) {
                 u32 limit = block_limit(*slot, *block), logs[3] = {tables.log[0], tables.log[1], tables.log[2]};
                 Staged staged = staged_at(p.arena + (u64)block->sequences_at * 16, notes_of(*slot, *block), block->sequences);
                 SequencesResult result;
-                if (slot->compact()) {
+                if (slot->tight()) {
+                    result = decode_sequences<Tight>(slot->input(), *block, stream, each[lane].entries, logs[0], logs[1], logs[2], each[lane].ring,
+                                                     staged, limit);
+                } else if (slot->compact()) {
                     result = decode_sequences<Compact>(slot->input(), *block, stream, each[lane].entries, logs[0], logs[1], logs[2], each[lane].ring,
                                                        staged, limit);
                 } else {

@@ -4,6 +4,10 @@
 #include "../bytes.cuh"
 #include "entropy.cuh"
 
+DEVICE u32 offset_bits(const Slot& slot) {
+    return slot.tight() ? Tight::OFFSET_BITS : slot.compact() ? Compact::OFFSET_BITS : Full::OFFSET_BITS;
+}
+
 // zstd_resolve: the places of blocks in the output, and the repeated offsets at their starts, as far as this wave goes. What was resolved before is executed by now.
 //   grid: a warp for each slot
 //   reads and writes: states, blocks
@@ -46,7 +50,7 @@ KERNEL(zstd_resolve, Decode, ZSTD_RESOLVE_THREADS, 16) {
             }
             u32 entry[3] = {repeats[0], repeats[1], repeats[2]};
             for (u32 i = 0; i < 3; i++) {
-                u32 value = resolve_offset(warp_shuffle(after[i], from), slot.compact() ? Compact::OFFSET_BITS : Full::OFFSET_BITS, entry);
+                u32 value = resolve_offset(warp_shuffle(after[i], from), offset_bits(slot), entry);
                 if (is & 8) repeats[i] = value;
             }
             u32 add = warp_shuffle(len, from);
@@ -170,9 +174,9 @@ struct Places {
     DEVICE_MEMBER Places(const Block& block, const Staged& staged, u32 start, u32 end) : block(block), staged(staged), start(start), end(end) {
         UNROLL
         for (u32 step = 0; step <= STEPS; step++) {
-            u32 at = start + step * ZSTD_TILE_STEP;
+            u32 at = start + step * Format::STEP;
             bool noted = at < block.output_len && block.sequences != 0;
-            u64 note = noted ? staged.notes[at / ZSTD_TILE_STEP] : 0;
+            u64 note = noted ? staged.notes[at / Format::STEP] : 0;
             sequence[step] = noted ? (u32)note : block.sequences;
             literals[step] = noted ? (u32)(note >> 32) : minimum(at, block.literals_len);
         }
@@ -187,11 +191,11 @@ struct Places {
         u32 step_start = start, step_literals = literals[0];
         UNROLL
         for (u32 step = 1; step < STEPS; step++) {
-            step_start = index > sequence[step] ? start + step * ZSTD_TILE_STEP : step_start;
+            step_start = index > sequence[step] ? start + step * Format::STEP : step_start;
             step_literals = index > sequence[step] ? literals[step] : step_literals;
         }
-        u32 place = staged.places[index], mask = ZSTD_TILE_STEP - 1;
-        return Start{step_start + 1 + ((place - 1) & mask), step_literals + (((place >> 12) - step_literals) & mask), offset(index)};
+        u32 place = staged.places[index], mask = Format::STEP - 1;
+        return Start{step_start + 1 + ((place - 1) & mask), step_literals + (((place >> Format::PLACE_BITS) - step_literals) & mask), offset(index)};
     }
     DEVICE_MEMBER u32 offset(u32 index) const { return Format::offset(staged, index); }
 };
@@ -267,7 +271,7 @@ DEVICE bool execute_tile(const Input& in, const Block& block, const u8* literals
     const u32 literals_mask = block.literals_kind == RLE_LITERALS ? 0 : ~0u;
     const u32 reach = block.output - block.frame_start, sequences = block.sequences;
     const u32 repeats[3] = {block.entry_repeats[0], block.entry_repeats[1], block.entry_repeats[2]};
-    u32 end = minimum(start + STEPS * ZSTD_TILE_STEP, block.output_len);
+    u32 end = minimum(start + STEPS * Format::STEP, block.output_len);
     Places<Format, STEPS> places(block, staged, start, end);
     u32 first = places.first, count = places.last - first + 1;
     bool bad = false;
@@ -396,7 +400,7 @@ DEVICE bool execute_tile(const Input& in, const Block& block, const u8* literals
 // Makes the output of a compressed block, tile by tile. Scope: a block of threads.
 template <class Format, u32 STEPS>
 DEVICE bool execute_block(const Input& in, const Block& block, const u8* literals, const Staged& staged, u8* output, Tile tile) {
-    for (u32 start = 0; start < block.output_len; start += STEPS * ZSTD_TILE_STEP) {
+    for (u32 start = 0; start < block.output_len; start += STEPS * Format::STEP) {
         if (!execute_tile<Format, STEPS>(in, block, literals, staged, output, tile, start, Alone{})) return false;
         block_barrier();
     }
@@ -407,7 +411,8 @@ DEVICE bool execute_block(const Input& in, const Block& block, const u8* literal
 //   grid: a block of ZSTD_EXECUTE_THREADS or ZSTD_EXECUTE_WIDE_THREADS threads for each slot
 //   shared: 2 bytes for each byte of a tile, and room for its places: bytes of a tile / 3 + 4, of 16 bytes each
 //   reads: slots, states, blocks, encoded bytes, the arena, decoded bytes; writes: decoded bytes, states
-template <u32 STEPS>
+// Where slots fill the device, some may be tight.
+template <u32 STEPS, bool MAY_BE_TIGHT>
 DEVICE void execute_slot(const Decode& p) {
     const Slot& slot = p.slots[block_index()];
     SlotState* state = p.states + block_index();
@@ -424,7 +429,9 @@ DEVICE void execute_slot(const Decode& p) {
             continue;
         }
         const Staged staged = staged_at(p.arena + (u64)block.sequences_at * 16, notes_of(slot, block), block.sequences);
-        if (!execute_block<Compact, STEPS>(in, block, literals, staged, output, tile)) {
+        bool good = MAY_BE_TIGHT && slot.tight() ? execute_block<Tight, STEPS * (Compact::STEP / Tight::STEP)>(in, block, literals, staged, output, tile)
+                                                 : execute_block<Compact, STEPS>(in, block, literals, staged, output, tile);
+        if (!good) {
             if (thread_index() == 0) fail(state, index, ZSTD_OFFSET);
             return;
         }
@@ -432,8 +439,8 @@ DEVICE void execute_slot(const Decode& p) {
 }
 static_assert(ZSTD_EXECUTE_THREADS * ZSTD_BYTES_PER_THREAD == ZSTD_TILE_STEP, "one step");
 static_assert(ZSTD_EXECUTE_WIDE_THREADS * ZSTD_BYTES_PER_THREAD == 3 * ZSTD_TILE_STEP, "three steps");
-KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot<1>(p); }
-KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot<3>(p); }
+KERNEL(zstd_execute, Decode, ZSTD_EXECUTE_THREADS, 4) { execute_slot<1, true>(p); }
+KERNEL(zstd_execute_wide, Decode, ZSTD_EXECUTE_WIDE_THREADS, 1) { execute_slot<3, false>(p); }
 
 // zstd_execute_shared: the compressed blocks of a wave, of chunks that are not compact: there are few of these, of much work each.
 //   grid: any number of blocks of ZSTD_EXECUTE_WIDE_THREADS threads; `batch` of them share a slot

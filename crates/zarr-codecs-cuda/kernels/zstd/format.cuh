@@ -15,12 +15,13 @@ struct Slot {
     u32 first_block;
     u32 block_capacity;
     // Not 0: of at most ZSTD_COMPACT_MAX bytes; it stages less, and is executed by one block of threads.
-    u32 is_compact;
+    u32 staging;
     // Not 0: a chunk of blosc, whose streams are frames.
     u32 is_blosc;
 
     DEVICE_MEMBER Input input() const { return Input{encoded, encoded_len}; }
-    DEVICE_MEMBER bool compact() const { return is_compact != 0; }
+    DEVICE_MEMBER bool compact() const { return staging != ZSTD_STAGED_FULL; }
+    DEVICE_MEMBER bool tight() const { return staging == ZSTD_STAGED_TIGHT; }
 };
 static_assert(sizeof(Slot) == ZSTD_SLOT_SIZE, "as the host has it");
 
@@ -152,8 +153,12 @@ DEVICE u8* literals_of(const Decode& p, const Slot& slot, const SlotState& state
 }
 // The most output that a block of the parallel pipeline may have, and how many notes its sequences have (see `Staged`).
 DEVICE u32 block_limit(const Slot& slot, const Block& block) { return minimum(slot.decoded_len, block.block_max); }
-DEVICE u32 notes_of(const Slot& slot, const Block& block) { return (block_limit(slot, block) + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP; }
+DEVICE u32 notes_of(const Slot& slot, const Block& block) {
+    u32 limit = block_limit(slot, block);
+    return slot.tight() ? (limit + ZSTD_TIGHT_STEP - 1) / ZSTD_TIGHT_STEP : (limit + ZSTD_TILE_STEP - 1) / ZSTD_TILE_STEP;
+}
 // Bytes of the arena that a block's sequences take.
 DEVICE u32 sequences_room(const Slot& slot, const Block& block) {
-    return block.sequences == 0 ? 0 : (8 * notes_of(slot, block) + (slot.compact() ? 6 : 8) * block.sequences + 15) / 16 * 16;
+    u32 each = slot.tight() ? 5 : slot.compact() ? 6 : 8;
+    return block.sequences == 0 ? 0 : (8 * notes_of(slot, block) + each * block.sequences + 15) / 16 * 16;
 }

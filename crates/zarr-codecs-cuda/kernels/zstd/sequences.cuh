@@ -1,7 +1,7 @@
 // Sequences (RFC 8878 3.1.1.3.2 and 3.1.1.4 to 3.1.1.5): from bits to places and offsets.
 //
 // Repeated offsets depend on the block before, which other threads decode at the same time. So an offset is staged as a function of the three at the
-// block's start where it depends on them. In `bits` bits, 24 or 30:
+// block's start where it depends on them. In `bits` bits, 20, 24 or 30:
 //
 //     0 .. 2^(bits - 1) - 1                the offset; the last stands for all larger ones, which no chunk staged so can have
 //     1  which, of 2 bits  value           the `which`-th offset at the start of the block, less what `value` lacks to be all ones
@@ -132,12 +132,11 @@ DEVICE void tables_build(const Tables& tables, u32* entries, u8* cells, u16* sta
     warp_barrier();
 }
 
-// How sequences of a block are staged: for each tile of ZSTD_TILE_STEP bytes of output, a note of 8 bytes,
+// How sequences of a block are staged: for each step of 2^PLACE_BITS bytes of output, a note of 8 bytes,
 //     0..15 the sequence that makes its first byte   32.. literals before that byte
-// then 4 bytes for each sequence,
-//     0..11 output before it   12..23 literals before it   24..31 offset
-// then the rest of each offset: 2 bytes in compact chunks, 4 in others. Positions count from the start of the block, and lack
-// what the notes tell.
+// then 4 bytes for each sequence, from the lowest bit on
+//     output before it, literals before it: PLACE_BITS each; and what there is room for of its offset
+// then the rest of each offset, `Rest`. Positions count from the start of the block, and lack what the notes tell.
 struct Staged {
     u64* notes;
     u32* places;
@@ -148,27 +147,26 @@ DEVICE Staged staged_at(u8* at, u32 notes, u32 sequences) {
     return Staged{(u64*)at, places, (u8*)(places + sequences)};
 }
 
-struct Compact {
-    static constexpr u32 OFFSET_BITS = 24;
+template <u32 PLACE, u32 OFFSET, class Rest>
+struct Noted {
+    static constexpr u32 PLACE_BITS = PLACE, OFFSET_BITS = OFFSET, STEP = 1 << PLACE;
     static constexpr bool NOTED = true;
+    static_assert(OFFSET <= 32 - 2 * PLACE + 8 * sizeof(Rest), "room for an offset");
     DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
-        to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
-        ((u16*)to.offsets)[index] = (u16)(offset >> 8);
+        to.places[index] = (output & (STEP - 1)) | (literals & (STEP - 1)) << PLACE | offset << 2 * PLACE;
+        ((Rest*)to.offsets)[index] = (Rest)(offset >> (32 - 2 * PLACE));
     }
-    DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) { return from.places[index] >> 24 | (u32)((const u16*)from.offsets)[index] << 8; }
-};
-struct Full {
-    static constexpr u32 OFFSET_BITS = 30;
-    static constexpr bool NOTED = true;
-    DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
-        to.places[index] = (output & (ZSTD_TILE_STEP - 1)) | (literals & (ZSTD_TILE_STEP - 1)) << 12 | offset << 24;
-        ((u32*)to.offsets)[index] = offset >> 8;
+    DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) {
+        return from.places[index] >> 2 * PLACE | (u32)((const Rest*)from.offsets)[index] << (32 - 2 * PLACE);
     }
-    DEVICE_MEMBER static u32 offset(const Staged& from, u32 index) { return from.places[index] >> 24 | ((const u32*)from.offsets)[index] << 8; }
 };
+using Tight = Noted<10, 20, u8>;
+using Compact = Noted<12, 24, u16>;
+using Full = Noted<12, 30, u32>;
+static_assert(Tight::STEP == ZSTD_TIGHT_STEP && Compact::STEP == ZSTD_TILE_STEP && Full::STEP == ZSTD_TILE_STEP, "as the host has them");
 // 16 bytes each, for blocks of any size.
 struct Wide {
-    static constexpr u32 OFFSET_BITS = 30;
+    static constexpr u32 OFFSET_BITS = 30, STEP = ZSTD_TILE_STEP;
     static constexpr bool NOTED = false;
     DEVICE_MEMBER static void put(const Staged& to, u32 index, u32 output, u32 literals, u32 offset) {
         u32* at = (u32*)to.notes + 4 * index;
@@ -267,9 +265,9 @@ DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32
                     return result;
                 }
                 ROLLED
-                for (; Format::NOTED && next_tile < output; next_tile += ZSTD_TILE_STEP) {
+                for (; Format::NOTED && next_tile < output; next_tile += Format::STEP) {
                     u32 before = literals_before + minimum(next_tile - output_before, literal_length);
-                    staged.notes[next_tile / ZSTD_TILE_STEP] = index | (u64)before << 32;
+                    staged.notes[next_tile / Format::STEP] = index | (u64)before << 32;
                 }
                 stop = Format::NOTED ? minimum(next_tile, limit) : limit;
             }
@@ -287,7 +285,7 @@ DEVICE SequencesResult decode_sequences(const Input& in, const Block& block, u32
     // What follows the sequences are literals.
     u32 block_output = output + (literals_len - literals);
     ROLLED
-    for (; Format::NOTED && block_output <= limit && next_tile < block_output; next_tile += ZSTD_TILE_STEP)
-        staged.notes[next_tile / ZSTD_TILE_STEP] = count | (u64)(literals + (next_tile - output)) << 32;
+    for (; Format::NOTED && block_output <= limit && next_tile < block_output; next_tile += Format::STEP)
+        staged.notes[next_tile / Format::STEP] = count | (u64)(literals + (next_tile - output)) << 32;
     return result;
 }

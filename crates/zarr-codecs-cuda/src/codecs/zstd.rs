@@ -28,7 +28,7 @@ struct Slot {
     decoded_len: u32,
     first_block: u32,
     block_capacity: u32,
-    compact: u32,
+    staging: u32,
     is_blosc: u32,
 }
 const _: () = assert!(size_of::<Slot>() == ZSTD_SLOT_SIZE as usize);
@@ -67,20 +67,47 @@ const SHARERS_MIN: u64 = 4;
 /// The arena that a batch may have whatever it decodes to.
 const ARENA_MIN: u64 = 32 << 20;
 
-/// Up to how many bytes chunks of a batch are compact: they stage less, and one block of threads executes each. Larger ones are executed by several. Where few
-/// chunks go through the arena at once without being compact, none but small ones are.
-fn compact_max(decoded: impl Iterator<Item = u64> + Clone, processors: u32) -> u64 {
-    let large = decoded.clone().filter(|&len| len > SHARED_MIN).count() as u64;
-    let worst = decoded.map(|len| worst_need(len, SHARED_MIN)).fold(0, u64::saturating_add);
-    if large * SHARERS_MIN <= u64::from(processors) && worst <= ARENA_MIN { SHARED_MIN } else { u64::from(ZSTD_COMPACT_MAX) }
+/// How chunks of a batch stage their sequences, by what they decode to: tight up to so many bytes, then compact up to so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Staging {
+    tight_max: u64,
+    compact_max: u64,
 }
 
-/// The most that a chunk stages: of a compact one, 6 bytes for each sequence, which makes 3 bytes at least; of others, 8, and its literals. And notes and
-/// padding for each block.
-fn worst_need(decoded: u64, compact_max: u64) -> u64 {
-    let staged = if decoded <= compact_max { 2 * decoded } else { decoded.saturating_mul(11) / 3 };
-    let notes = decoded.min(u64::from(ZSTD_BLOCK_MAX)).div_ceil(u64::from(ZSTD_TILE_STEP)) * 8;
-    staged.saturating_add(block_capacity(decoded) * (notes + 32))
+impl Staging {
+    /// Compact chunks stage less, and one block of threads executes each. Larger ones are executed by several. Where few chunks go through the arena at once without being
+    /// compact, none but small ones are. Tight chunks stage the least, and the kernel for `few` chunks takes none.
+    fn new(decoded: impl Iterator<Item = u64> + Clone, processors: u32, few: bool) -> Self {
+        let tight_max = if few { 0 } else { u64::from(ZSTD_TIGHT_MAX) };
+        let small = Self { tight_max, compact_max: SHARED_MIN };
+        let large = decoded.clone().filter(|&len| len > SHARED_MIN).count() as u64;
+        let worst = decoded.map(|len| small.worst_need(len)).fold(0, u64::saturating_add);
+        if large * SHARERS_MIN <= u64::from(processors) && worst <= ARENA_MIN {
+            small
+        } else {
+            Self { tight_max, compact_max: u64::from(ZSTD_COMPACT_MAX) }
+        }
+    }
+
+    fn of(self, decoded: u64) -> u32 {
+        match decoded {
+            _ if decoded <= self.tight_max => ZSTD_STAGED_TIGHT,
+            _ if decoded <= self.compact_max => ZSTD_STAGED_COMPACT,
+            _ => ZSTD_STAGED_FULL,
+        }
+    }
+
+    /// The most that a chunk stages: of a tight one, 5 bytes for each sequence, which makes 3 bytes at least; of a compact one, 6; of others, 8, and its literals. And
+    /// notes and padding for each block.
+    fn worst_need(self, decoded: u64) -> u64 {
+        let (staged, step) = match self.of(decoded) {
+            ZSTD_STAGED_TIGHT => ((5 * decoded).div_ceil(3), ZSTD_TIGHT_STEP),
+            ZSTD_STAGED_COMPACT => (2 * decoded, ZSTD_TILE_STEP),
+            _ => (decoded.saturating_mul(11) / 3, ZSTD_TILE_STEP),
+        };
+        let notes = decoded.min(u64::from(ZSTD_BLOCK_MAX)).div_ceil(u64::from(step)) * 8;
+        staged.saturating_add(block_capacity(decoded) * (notes + 32))
+    }
 }
 
 /// Where everything lies in the temporary memory of one batch. All offsets are multiples of 256 bytes.
@@ -99,14 +126,20 @@ pub(crate) struct Layout {
     arena_len: u64,
     wave_count: u32,
     block_capacity: u32,
-    compact_max: u64,
+    staging: Staging,
     pub(crate) total: u64,
 }
 
 impl Layout {
-    /// For chunks that decode to `decoded` bytes each, within `budget` bytes if that can be, on a device of so many multiprocessors.
-    pub(crate) fn new(decoded: impl Iterator<Item = u64> + Clone, budget: u64, processors: u32) -> Self {
-        let compact_max = compact_max(decoded.clone(), processors);
+    /// For chunks that decode to `decoded` bytes each, within `budget` bytes if that can be.
+    pub(crate) fn on(engine: &dyn Engine, decoded: impl Iterator<Item = u64> + Clone, budget: u64) -> Self {
+        let few = is_few(engine, decoded.clone().count());
+        Self::new(decoded, budget, engine.multiprocessors(), few)
+    }
+
+    /// On a device of so many multiprocessors; `few`: as [`is_few`] says.
+    fn new(decoded: impl Iterator<Item = u64> + Clone, budget: u64, processors: u32, few: bool) -> Self {
+        let staging = Staging::new(decoded.clone(), processors, few);
         let mut at = 0;
         let mut take = |len: u64| {
             let from = at;
@@ -115,7 +148,7 @@ impl Layout {
         };
         let count = decoded.clone().count() as u64;
         let output: u64 = decoded.clone().sum();
-        let worst: u64 = decoded.clone().map(|len| worst_need(len, compact_max)).fold(0, u64::saturating_add);
+        let worst: u64 = decoded.clone().map(|len| staging.worst_need(len)).fold(0, u64::saturating_add);
         let block_capacity: u64 = decoded.map(block_capacity).sum();
         let slots = take(count * u64::from(ZSTD_SLOT_SIZE));
         let waves = take(u64::from(ZSTD_MAX_WAVES * ZSTD_WAVE_SIZE));
@@ -127,7 +160,10 @@ impl Layout {
         // Lists are made for the waves that there are, and how many depends on the arena.
         let list = (block_capacity * 4).next_multiple_of(256);
         let waves_of = |arena_len: u64| worst.div_ceil(arena_len).clamp(1, u64::from(ZSTD_MAX_WAVES));
-        let wanted = (output / 16 * 15).max(ARENA_MIN).min(worst).max(4096).next_multiple_of(256);
+        // All of it takes as much as the output, or little more.
+        let least = (output / 16 * 15).max(4096);
+        let rest = output.saturating_sub(at + 2 * list * waves_of(least)) / 256 * 256;
+        let wanted = rest.max(least).max(ARENA_MIN).min(worst).max(4096).next_multiple_of(256);
         let arena_len = if at + 2 * list * waves_of(wanted) + wanted <= budget {
             wanted
         } else {
@@ -157,10 +193,15 @@ impl Layout {
             arena_len,
             wave_count,
             block_capacity: (list / 4) as u32,
-            compact_max,
+            staging,
             total: at,
         }
     }
+}
+
+/// Whether so many chunks leave room on the device for more threads to each.
+fn is_few(engine: &dyn Engine, chunks: usize) -> bool {
+    (chunks as u64) < 2 * u64::from(engine.multiprocessors()) && engine.has_registers()
 }
 
 /// Blocks that there is room for: 8 times as many as blocks of the usual size, and a few. Chunks of more blocks are for the serial kernel.
@@ -176,7 +217,7 @@ pub(crate) fn takes(decoded: u64) -> bool {
 /// Enqueues the decoding of `chunks`, which are frames, or chunks of blosc whose streams are: then what comes out is still shuffled. The statuses, 4 bytes
 /// each, will be in the memory of the device that this gives.
 pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], in_blosc: bool, context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
-    let layout = Layout::new(chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget, engine.multiprocessors());
+    let layout = Layout::on(engine, chunks.iter().map(|chunk| chunk.decoded.len() as u64), context.scratch_budget);
     if layout.total > context.scratch_budget {
         let message = format!("{} bytes of temporary memory, of a budget of {}", layout.total, context.scratch_budget);
         return Err(CodecError::new(CodecErrorKind::Limit, "zstd", message));
@@ -193,7 +234,7 @@ pub(crate) fn decode(engine: &dyn Engine, chunks: &[Chunk<'_>], in_blosc: bool, 
             decoded_len: u32::try_from(chunk.decoded.len()).map_err(too_large)?,
             first_block,
             block_capacity: capacity,
-            compact: u32::from(chunk.decoded.len() as u64 <= layout.compact_max),
+            staging: layout.staging.of(chunk.decoded.len() as u64),
             is_blosc: u32::from(in_blosc),
         });
         first_block += capacity;
@@ -258,16 +299,16 @@ fn launch_all(engine: &dyn Engine, context: &DeviceContext<'_>, mut params: Deco
     let sequences_batch = blocks.div_ceil(processors * 4).clamp(1, ZSTD_SEQUENCES_BATCH);
     let sequences_shared = ZSTD_SEQUENCES_SHARED_FIXED + sequences_batch * ZSTD_SEQUENCES_SHARED_EACH;
     let copies = (processors * 4).div_ceil(slot_count).clamp(1, 64);
-    let (execute, threads) = match slot_count {
-        _ if slot_count < 2 * processors && engine.has_registers() => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
-        _ => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
+    let (execute, threads) = match is_few(engine, slots.len()) {
+        true => (Kernel::ZstdExecuteWide, ZSTD_EXECUTE_WIDE_THREADS),
+        false => (Kernel::ZstdExecute, ZSTD_EXECUTE_THREADS),
     };
     let execute_memory = |threads| {
         let tile = threads * ZSTD_BYTES_PER_THREAD;
         tile * 2 + (tile / 3 + 4) * 16
     };
     // Compact chunks are each executed by one block of threads, others by several: no more than run at once.
-    let large = slots.iter().filter(|slot| slot.compact == 0).count() as u32;
+    let large = slots.iter().filter(|slot| slot.staging == ZSTD_STAGED_FULL).count() as u32;
     let sharers = (processors / large.max(1)).clamp(1, 16);
     for wave in 0..params.wave_count {
         params.wave = wave;
@@ -354,16 +395,16 @@ mod tests {
     fn a_batch_fits_the_memory_that_it_asks_for() {
         for count in [1, 2, 7, 100, 1000] {
             let lens = [0, 1, 60, 500, 1500, 2000, 4000, 10_000, 100_000, 1 << 20, 9 << 20];
-            for (len, processors) in lens.into_iter().flat_map(|len| [(len, 2), (len, 132)]) {
+            for (len, processors, few) in lens.into_iter().flat_map(|len| [(len, 2, false), (len, 132, false), (len, 132, true)]) {
                 let decoded = || std::iter::repeat_n(len, count);
-                let asked = Layout::new(decoded(), u64::MAX, processors);
-                let given = Layout::new(decoded(), asked.total, processors);
+                let asked = Layout::new(decoded(), u64::MAX, processors, few);
+                let given = Layout::new(decoded(), asked.total, processors, few);
                 assert_eq!(given, asked, "{count} chunks of {len} bytes");
                 // Less is made do with, down to an arena that is all lists.
                 let less = asked.total - asked.arena_len / 2;
                 let lists = asked.literals_list + 2 * u64::from(asked.block_capacity) * 4 * u64::from(ZSTD_MAX_WAVES);
                 assert!(
-                    less < lists + 4096 || Layout::new(decoded(), less, processors).total <= less,
+                    less < lists + 4096 || Layout::new(decoded(), less, processors, few).total <= less,
                     "{count} chunks of {len} bytes in {less}"
                 );
             }
