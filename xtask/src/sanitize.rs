@@ -15,8 +15,9 @@ const SANITIZERS: &str = "address,undefined";
 /// Random chunks of each codec, compared with the CPU's.
 const FRAMES: &str = "20000";
 
-pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [FILTER]
+pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [--part K/N] [FILTER]
   --frames N   random chunks to decode (20000), fewer of codecs other than zstd; 0 for none
+  --part K/N   of the tests of codecs and arrays every Nth, from the Kth on
   FILTER       only tests whose name contains this";
 
 /// Builds the kernels' tests with sanitizers, and runs them; then decodes random chunks.
@@ -24,11 +25,12 @@ pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [FILTER
 /// # Errors
 /// When a build fails, a test fails, or a sanitizer finds something.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
-    let (mut frames, mut filter) = (FRAMES, None);
+    let (mut frames, mut part, mut filter) = (FRAMES, "0/1", None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--frames" => frames = args.next().ok_or(USAGE)?,
+            "--part" => part = args.next().ok_or(USAGE)?,
             name if !name.starts_with('-') => filter = Some(name),
             _ => return Err(USAGE.into()),
         }
@@ -47,7 +49,8 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     tests.args(["--package", "zarr-codecs-cuda-host"]).args(filter);
     step(&mut tests)?;
     let mut all = sanitized("run");
-    all.args(["--package", "zarr-gpu", "--no-default-features", "--", "test", "--host", "--test-threads", "2"]).args(filter);
+    all.args(["--package", "zarr-gpu", "--no-default-features", "--", "test", "--host", "--test-threads", "2"]);
+    all.args(["--part", part]).args(filter);
     step(&mut all)?;
     if filter.is_none() {
         step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
