@@ -169,25 +169,37 @@ fn check_on(device: Arc<dyn Device>, provider: Arc<dyn CodecProvider>, codecs: &
 }
 
 #[test]
-fn the_toys_own_codecs() {
+fn the_toys_own_codecs_soon() {
+    the_toys_own_codecs(Schedule::Soon);
+}
+
+#[test]
+fn the_toys_own_codecs_delayed() {
+    the_toys_own_codecs(Schedule::Delayed { seed: 5 });
+}
+
+#[test]
+fn the_toys_own_codecs_when_waited_for() {
+    the_toys_own_codecs(Schedule::WhenWaitedFor);
+}
+
+fn the_toys_own_codecs(schedule: Schedule) {
     let bytes = codec("bytes", r#"{"endian":"little"}"#);
     let zstd = codec("zstd", r#"{"level":1,"checksum":true}"#);
-    for schedule in [Schedule::Soon, Schedule::Delayed { seed: 5 }, Schedule::WhenWaitedFor] {
-        let options = ToyOptions { schedule, ..ToyOptions::default() };
-        let (opaque, unified) = (OpaqueDevice::with_options(1, options), UnifiedDevice::with_options(2, options));
-        for codecs in [&[bytes.clone()][..], &[bytes.clone(), zstd.clone()]] {
-            for (data_type, shape) in
-                [(DataType::Float32, &[5, 6][..]), (DataType::UInt16, &[2, 3, 4]), (DataType::Bool, &[]), (DataType::Int8, &[0])]
-            {
-                let decoded = array(data_type, shape);
-                check_on(opaque.clone(), Arc::new(opaque.provider()), codecs, decoded.clone());
-                check_on(opaque.clone(), Arc::new(opaque.provider().contiguous_only()), codecs, decoded.clone());
-                check_on(unified.clone(), Arc::new(unified.provider()), codecs, decoded);
-            }
+    let options = ToyOptions { schedule, ..ToyOptions::default() };
+    let (opaque, unified) = (OpaqueDevice::with_options(1, options), UnifiedDevice::with_options(2, options));
+    for codecs in [&[bytes.clone()][..], &[bytes.clone(), zstd.clone()]] {
+        for (data_type, shape) in
+            [(DataType::Float32, &[5, 6][..]), (DataType::UInt16, &[2, 3, 4]), (DataType::Bool, &[]), (DataType::Int8, &[0])]
+        {
+            let decoded = array(data_type, shape);
+            check_on(opaque.clone(), Arc::new(opaque.provider()), codecs, decoded.clone());
+            check_on(opaque.clone(), Arc::new(opaque.provider().contiguous_only()), codecs, decoded.clone());
+            check_on(unified.clone(), Arc::new(unified.provider()), codecs, decoded);
         }
-        opaque.assert_clean();
-        unified.assert_clean();
-        let counters = unified.counters();
-        assert_eq!((counters.bus_copies(), counters.status_copies), (0, 0));
     }
+    opaque.assert_clean();
+    unified.assert_clean();
+    let counters = unified.counters();
+    assert_eq!((counters.bus_copies(), counters.status_copies), (0, 0));
 }
