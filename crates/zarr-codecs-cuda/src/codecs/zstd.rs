@@ -410,4 +410,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn temporary_memory_is_as_large_as_the_output_and_takes_dense_chunks_at_once() {
+        for (kib, count) in [(64, 8192), (96, 5461), (144, 3640), (256, 2048), (1024, 512), (4096, 128)] {
+            let (len, output) = (kib << 10, (kib << 10) * count as u64);
+            let layout = Layout::new(std::iter::repeat_n(len, count), u64::MAX, 132, false);
+            assert!(layout.total <= output, "{kib} KiB: {} of {output}", layout.total);
+            // As many sequences as float32 has by libzstd at level 3, in chunks of 129 to 256 KiB, and a few more.
+            let staged = if len <= u64::from(ZSTD_TIGHT_MAX) { kib * (194 * 5 + 8) } else { kib * (125 * 6 + 2) };
+            assert!(layout.arena_len >= staged * count as u64, "{kib} KiB: an arena of {} bytes for {output}", layout.arena_len);
+        }
+    }
 }
