@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The conformance suite, by the README's command, on everything that this machine has; and its page in a browser.
+# The conformance suite, by the README's command, on everything that this machine has.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,14 +17,3 @@ assert report["schema"] == "zarr-conformance/1" and summary["failed"] == 0, summ
 assert summary["passed"] == sum(case["outcome"] == "pass" for subject in report["subjects"] for case in subject["cases"]), summary
 assert summary["passed"] > 10000, summary
 PYTHON
-
-browser() {
-    command -v chromium chromium-browser google-chrome google-chrome-stable | head -n 1
-}
-if [ -z "$(browser)" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    apt-get update -qq >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null || echo "conformance: no browser can be installed here"
-fi
-if [ -n "$(browser)" ]; then
-    export ZARR_REQUIRE_BROWSER=1
-fi
-cargo test --release --locked -p zarr-conformance --test runner browser
