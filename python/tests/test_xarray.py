@@ -94,11 +94,11 @@ def test_like_the_backend_of_zarr_python(written: Path, arguments: dict[str, Any
     xarray.testing.assert_identical(ours.load(), theirs.load())
     assert set(ours.coords) == set(theirs.coords)
     for name, variable in theirs.variables.items():
-        # Codecs are objects of zarr-python there, and texts of any length a type that NumPy has had since 2.0.
-        names = {"compressors", "filters", "serializer", "dtype" if name == "name" else ""}
+        # Codecs are objects of zarr-python there.
+        names = {"compressors", "filters", "serializer"}
         found, wanted = ({key: value for key, value in of.encoding.items() if key not in names} for of in (ours.variables[name], variable))
         np.testing.assert_equal(found, wanted, name)
-        assert name == "name" or ours.variables[name].dtype == variable.dtype
+        assert ours.variables[name].dtype == variable.dtype, name
 
 
 def test_indexes(written: Path) -> None:
@@ -262,6 +262,89 @@ def test_masks_and_scales(tmp_path: Path, mask_and_scale: Any) -> None:
         data = found[name].data
         assert data.dtype == found[name].dtype == host[name].dtype, name
         np.testing.assert_array_equal(data.get() if hasattr(data, "get") else data, host[name].values)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "i4", "i8", "f4", "f8", "c8"])
+def test_packed_numbers_of_all_types(tmp_path: Path, dtype: str, zarr_format: int) -> None:
+    missing = [{}, {"missing_value": 3}, {"missing_value": float("nan")}, {"_FillValue": 5}, {"missing_value": [1, 2]},
+               {"missing_value": 99999}, {"missing_value": 0.1}, {"missing_value": -1}]  # fmt: skip
+    scales = [{}, {"scale_factor": 0.1}, {"add_offset": 273.15}, {"scale_factor": 2, "add_offset": 1}, {"_Unsigned": "true"}]
+    group = zarrgpu.create_group(tmp_path / "a.zarr", zarr_format=zarr_format)
+    names = {}
+    for number, attributes in enumerate({**a, **b} for a in missing for b in scales):
+        named = {"dimension_names": ["x"]} if zarr_format == 3 else {}
+        stored = attributes if zarr_format == 3 else {**attributes, "_ARRAY_DIMENSIONS": ["x"]}
+        array = group.create_array(f"v{number}", shape=200, dtype=dtype, attributes=stored, **named)
+        values = np.arange(200).astype(dtype) if dtype != "f4" else np.arange(200, dtype="f4") / np.float32(10)
+        array[...] = values
+        names[f"v{number}"] = attributes
+    for name, attributes in names.items():
+        others = set(names) - {name}
+        try:
+            host = open_ours(tmp_path / "a.zarr", drop_variables=others)[name].load()
+        except Exception as error:  # What xarray cannot decode.
+            with pytest.raises(type(error)):
+                open_ours(tmp_path / "a.zarr", drop_variables=others, device="auto")[name].load()
+            continue
+        found = open_ours(tmp_path / "a.zarr", drop_variables=others, device="auto")[name]
+        data = found.data
+        assert data.dtype == found.dtype == host.dtype and found.attrs == host.attrs, attributes
+        if hasattr(data, "get"):
+            np.testing.assert_array_equal(data.get(), host.values, str(attributes))
+        else:
+            xarray.testing.assert_identical(found.load(), host)
+
+
+def test_texts_are_not_read_when_a_dataset_is_opened(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zarr")
+    (path / "text" / "c" / "0").write_bytes(b"not zstd")
+    dataset = open_ours(path)
+    with pytest.raises(zarrgpu.FormatError):
+        dataset.text.load()
+
+
+def test_indexes_of_texts(tmp_path: Path) -> None:
+    texts = np.array([[f"{y},{x}" for x in range(7)] for y in range(50)], dtype=object)
+    array = zarrgpu.create_group(tmp_path / "a.zarr").create_array("t", shape=(50, 7), dtype=str, chunks=(10, 7), dimension_names=["y", "x"])
+    array[...] = texts
+    found = open_ours(tmp_path / "a.zarr").t
+    for index in [(3, 4), (slice(None), 2), ([0, 49, 49], slice(1, 6, 2)), ([5], [6, 0]), (2, [1, 3]), (slice(5, 5), 1), ([], slice(None))]:
+        own = np.ix_(*(np.atleast_1d(np.arange(n)[np.asarray(i, int) if isinstance(i, list) else i]) for i, n in zip(index, (50, 7))))
+        wanted = texts[own]
+        assert np.array_equal(found[index].values.ravel(), wanted.ravel()) and found[index].size == wanted.size, index
+    points = {"y": xarray.DataArray([0, 7], dims="p"), "x": xarray.DataArray([6, 0], dims="p")}
+    assert found.isel(points).values.tolist() == ["0,6", "7,0"]
+
+
+def test_points_close_together_and_far_apart(tmp_path: Path) -> None:
+    values = np.arange(60 * 50 * 40, dtype="f4").reshape(60, 50, 40)
+    array = zarrgpu.create_group(tmp_path / "a.zarr").create_array("t", shape=values.shape, dtype="f4", chunks=(7, 8, 9), dimension_names=["z", "y", "x"])
+    array[...] = values
+    found = open_ours(tmp_path / "a.zarr").t
+    for count in (1, 3, 2000):
+        y, x = (xarray.DataArray(np.random.default_rng(count).integers(0, n, count), dims="p") for n in (50, 40))
+        assert np.array_equal(found.isel(y=y, x=x).transpose("p", "z"), values[:, y.values, x.values].T)
+        assert np.array_equal(found.isel(z=y, y=y, x=x), values[y.values, y.values, x.values])
+
+
+@pytest.mark.parametrize("device", ["gpu", "CUDA", "cpu:0", "", None, "cuda:x"])
+def test_devices_that_are_none(tmp_path: Path, device: Any) -> None:
+    write(tmp_path / "a.zarr")
+    with pytest.raises(zarrgpu.ParameterError, match="device="):
+        open_ours(tmp_path / "a.zarr", device=device)
+
+
+def test_fill_values_that_do_not_fit_and_what_is_dropped(tmp_path: Path) -> None:
+    group = zarrgpu.create_group(tmp_path / "a.zarr")
+    group.create_array("u", shape=2, dtype="u1", dimension_names=["x"], attributes={"_FillValue": -1})
+    group.create_array("f", shape=2, dtype="f4", dimension_names=["x"], attributes={"_FillValue": "NaN"})
+    group.create_array("unknown", shape=2, dtype="f4", dimension_names=["x"])
+    document = tmp_path / "a.zarr" / "unknown" / "zarr.json"
+    document.write_text(document.read_text().replace("zstd", "unheard_of"))
+    dataset = open_ours(tmp_path / "a.zarr", drop_variables=["unknown"], decode_cf=False)
+    assert dataset.u.attrs["_FillValue"] == -1 and np.isnan(dataset.f.attrs["_FillValue"])
 
 
 @pytest.mark.filterwarnings("ignore:variable 'bytes' has multiple fill values")

@@ -17,6 +17,7 @@ import asyncio
 import base64
 import inspect
 import os
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -108,6 +109,8 @@ class ZarrgpuBackendEntrypoint(BackendEntrypoint):
 
 
 def _open(path: Any, group: str | None, threads: int | None, storage_options: Mapping[str, Any] | None) -> zarrgpu.Group:
+    if isinstance(path, str) and "://" not in path:
+        path = os.path.expanduser(path)
     node = path if isinstance(path, zarrgpu.Group) else zarrgpu.open(path, threads=threads, storage_options=storage_options)
     below = (group or "").strip("/")
     if below and isinstance(node, zarrgpu.Group):
@@ -138,10 +141,14 @@ class _Store(AbstractDataStore):
         fill_value_is_missing: bool | None,
         mask_and_scale: bool | Mapping[str, bool] | None,
     ) -> None:
+        if not re.fullmatch("cpu|auto|cuda(:[0-9]+)?", str(device)):
+            raise ParameterError(f"device={device!r} is none of cpu, cuda, cuda:N and auto")
         dropped = {without} if isinstance(without, str) else set(without or ())
+        # What is left out need not open.
+        nodes = [(name, group[name]) for name in group if name not in dropped] if dropped else group.arrays()
         self._group = group
         self._device = device
-        self._arrays = {name: array for name, array in group.arrays() if name not in dropped}
+        self._arrays = {name: node for name, node in nodes if isinstance(node, zarrgpu.Array)}
         self._fill_value_is_missing = group.zarr_format == 2 if fill_value_is_missing is None else fill_value_is_missing
         self._mask_and_scale = mask_and_scale
 
@@ -163,6 +170,8 @@ class _Store(AbstractDataStore):
         self, name: str, array: zarrgpu.Array, dimensions: tuple[str, ...], attributes: dict[str, Any], on_host: bool
     ) -> Variable:
         attributes.pop(_DIMENSIONS, None)
+        if array.zarr_format == 2:
+            attributes = {key: value for key, value in attributes.items() if not key.lower().startswith("_nc")}
         encoding: dict[str, Any] = {
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(dimensions, array.chunks)),
@@ -176,15 +185,20 @@ class _Store(AbstractDataStore):
                 encoding["fill_value"] = array.fill_value
             if "_FillValue" in attributes:
                 attributes["_FillValue"] = _fill_value(attributes["_FillValue"], array)
-        variable = Variable(dimensions, indexing.LazilyIndexedArray(_Elements(array)), attributes, encoding)
+        elements = _Elements(array)
+        if elements.dtype.kind == "T":
+            encoding["dtype"] = elements.dtype
+        variable = Variable(dimensions, indexing.LazilyIndexedArray(elements), attributes, encoding)
         if on_host or self._device == "cpu" or array.dtype.kind not in "biufc" or _is_time(attributes):
             return variable
         packing = None
         wanted = self._mask_and_scale
-        if wanted.get(name, True) if isinstance(wanted, Mapping) else wanted is not False:
+        if (wanted.get(name, True) if isinstance(wanted, Mapping) else wanted is not False) and _Packing.ATTRIBUTES & attributes.keys():
             # xarray masks on the host alone. What it would make of the elements, it says of those on the host.
-            packing = _Packing(attributes)
-            variable = decode_cf_variable(name, variable, concat_characters=False, decode_times=False, decode_endianness=False)
+            decoded = decode_cf_variable(name, variable.copy(deep=False), concat_characters=False, decode_times=False, decode_endianness=False)
+            if decoded.dtype.kind not in "biufc":
+                return variable
+            packing, variable = _Packing(attributes), decoded
         data = indexing.LazilyIndexedArray(_OnDevice(array, self._device, variable.dtype, packing))
         return Variable(dimensions, data, variable.attrs, variable.encoding)
 
@@ -202,10 +216,10 @@ def _dimensions(array: zarrgpu.Array, attributes: Mapping[str, Any]) -> tuple[st
 
 
 def _coordinates(attributes: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The names that attributes say are coordinates, or the bounds of some (CF conventions, sections 5 and 7.1)."""
-    roles = ("coordinates", "bounds", "climatology")
+    """The names that attributes say are coordinates, or belong to some (CF conventions, sections 4.3.3, 5, 5.6 and 7)."""
+    roles = ("coordinates", "bounds", "climatology", "grid_mapping", "cell_measures", "formula_terms")
     values = [of_one[role] for of_one in attributes for role in roles if isinstance(of_one.get(role), str)]
-    return {name for value in values for name in value.split()}
+    return {name.rstrip(":") for value in values for name in value.split()}
 
 
 def _is_time(attributes: Mapping[str, Any]) -> bool:
@@ -224,34 +238,49 @@ def _fill_value(stored: Any, array: zarrgpu.Array) -> Any:
         return complex(*(_double(part) for part in stored))
     if kind in "fc":
         return _double(stored)
-    return stored if kind == "U" else array.dtype.type(stored)
+    # One that the elements cannot be is kept.
+    return int(stored) if kind in "iu" else bool(stored) if kind == "b" else stored
 
 
 def _double(stored: Any) -> float:
+    if stored in ("NaN", "Infinity", "-Infinity"):
+        return float(stored)
     return struct.unpack("<d", base64.standard_b64decode(stored))[0] if isinstance(stored, str) else float(stored)
 
 
 class _Packing:
     """How numbers are packed (CF conventions, sections 2.5.1 and 8.1)."""
 
+    ATTRIBUTES = frozenset(("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"))
+
     def __init__(self, attributes: Mapping[str, Any]) -> None:
-        self.missing = [value for name in ("_FillValue", "missing_value") for value in np.ravel(attributes.get(name, []))]
+        def numbers(name: str) -> list[Any]:
+            # What is NaN is missing already.
+            return [value for value in np.ravel(attributes.get(name, [])) if value.dtype.kind in "biufc" and value == value]
+
+        self.fill_values, self.missing_values = numbers("_FillValue"), numbers("missing_value")
         self.scale_factor, self.add_offset = (
             np.ravel(attributes[name])[0] if name in attributes else None for name in ("scale_factor", "add_offset")
         )
         self.sign = {"true": "u", "false": "i"}.get(str(attributes.get("_Unsigned")))
 
     def unpacked(self, data: Any, dtype: np.dtype) -> Any:
+        """What xarray makes of NumPy's arrays, of those of any library."""
+        fill_values = self.fill_values
         if self.sign is not None and data.dtype.kind in "iu":
             data = data.view(f"{self.sign}{data.dtype.itemsize}")
-        result = data.astype(dtype)
-        if self.scale_factor is not None:
-            result *= self.scale_factor
-        if self.add_offset is not None:
-            result += self.add_offset
-        for value in self.missing:
             # Of another sign than the elements, it is of the same bits.
-            result[data == (value if self.sign is None else np.asarray(value).astype(data.dtype))] = np.nan
+            fill_values = [np.asarray(value).astype(data.dtype) for value in fill_values]
+        result = data.astype(dtype, copy=False)
+        missing = [result == value for value in fill_values + self.missing_values] if dtype.kind in "fc" else []
+        if self.scale_factor is not None:
+            result = result * dtype.type(self.scale_factor)
+        if self.add_offset is not None:
+            result = result + dtype.type(self.add_offset)
+        if missing and result is data:
+            result = data.copy()
+        for mask in missing:
+            result[mask] = np.nan
         return result
 
 
@@ -261,22 +290,46 @@ class _Elements(BackendArray):
     def __init__(self, array: zarrgpu.Array) -> None:
         self._array = array
         self.shape = array.shape
-        texts = {"string": str, "bytes": bytes}.get(array.data_type)
-        # As xarray marks elements of variable length.
-        self.dtype = array.dtype if texts is None else np.dtype(object, metadata={"element_type": texts})
+        self.dtype = array.dtype
+        if array.data_type == "string" and hasattr(np.dtypes, "StringDType"):
+            # As NumPy has had them since 2.0. Of objects xarray looks at one when it opens a dataset.
+            self.dtype = np.dtypes.StringDType()
+        elif array.data_type in ("string", "bytes"):
+            # As xarray marks elements of variable length.
+            self.dtype = np.dtype(object, metadata={"element_type": str if array.data_type == "string" else bytes})
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        read, support = self._read_texts if self.dtype.kind in "OT" else self._read, indexing.IndexingSupport.OUTER
         if isinstance(key, indexing.VectorizedIndexer):
-            return self._array.vindex[key.tuple]
-        if self.dtype.kind == "O":
-            return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._array.__getitem__)
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+            if not self._is_dense(key.tuple):
+                return self._points(key.tuple)
+            support = indexing.IndexingSupport.BASIC
+        return indexing.explicit_indexing_adapter(key, self.shape, support, read)
+
+    def _is_dense(self, key: tuple[Any, ...]) -> bool:
+        """Whether points lie so close together that all between them are read sooner than they are, one by one."""
+        points = np.broadcast(*key).size
+        around = np.prod([np.ptp(axis) + 1 for axis in key], dtype=float) if points else 0
+        return around <= 100 * points and around * self.dtype.itemsize <= 256 << 20
+
+    def _points(self, key: tuple[Any, ...]) -> Any:
+        return np.asarray(self._array.vindex[key], self.dtype)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
         return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
         return self._array.read(key).numpy()
+
+    def _read_texts(self, key: tuple[Any, ...]) -> Any:
+        """Elements of variable length, which make no tensors: positions in lists are single points."""
+        if any(isinstance(axis, np.ndarray) for axis in key):
+            axes = [np.arange(length)[axis] for axis, length in zip(key, self.shape)]
+            found = self._array.vindex[np.ix_(*(np.atleast_1d(axis) for axis in axes))]
+            found = found.reshape([len(axis) for axis in axes if axis.ndim])
+        else:
+            found = self._array[key]
+        return np.asarray(found, self.dtype)
 
 
 class _OnDevice(_Elements):
@@ -290,15 +343,14 @@ class _OnDevice(_Elements):
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         data = super().__getitem__(key)
-        if isinstance(key, indexing.VectorizedIndexer):
-            data = self._uploaded(data)
         return data if self._packing is None else self._packing.unpacked(data, self.dtype)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
         tensor = self._array.read(key, device=self._device)
         return tensor.numpy() if tensor.device == "cpu" else _cupy().from_dlpack(tensor)
 
-    def _uploaded(self, points: np.ndarray) -> Any:
+    def _points(self, key: tuple[Any, ...]) -> Any:
+        points = self._array.vindex[key]
         found = [device["id"] for device in zarrgpu.devices() if device["id"].startswith("cuda:")]
         if self._device == "auto" and not found:
             return points
