@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 
 # To build it takes longer than to run it.
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-cargo xtask fuzz --seconds "${FUZZ_SECONDS:-4}" --seed "${FUZZ_SEED:-1}"
+cargo xtask fuzz --seconds "${FUZZ_SECONDS:-3}" --seed "${FUZZ_SEED:-1}"

@@ -25,11 +25,14 @@ pub(crate) struct SuiteArgs {
     /// Where chance starts, in the host build
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Of each case every N-th sample
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    every: usize,
 }
 
 /// The subcommand.
 pub(crate) fn suite(args: &SuiteArgs) -> ExitCode {
-    match Target::new(args.engine, args.seed).and_then(|target| run(&target, &args.filter, 1)) {
+    match Target::new(args.engine, args.seed).and_then(|target| run(&target, &args.filter, args.every)) {
         Ok((count, wrong)) => {
             wrong.iter().for_each(|line| println!("{line}"));
             println!("{} samples, {} wrong", count, wrong.len());

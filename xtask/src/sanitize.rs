@@ -17,7 +17,7 @@ const FRAMES: &str = "20000";
 
 pub(crate) const USAGE: &str = "usage: cargo xtask sanitize [--frames N] [--part K/N] [FILTER]
   --frames N   random chunks to decode (20000), fewer of codecs other than zstd; 0 for none
-  --part K/N   of the tests of codecs and arrays every Nth, from the Kth on
+  --part K/N   of the tests of codecs and arrays every Nth, from the Kth on; of the suite's samples every Nth
   FILTER       only tests whose name contains this";
 
 /// Builds the kernels' tests with sanitizers, and runs them; then decodes random chunks.
@@ -53,7 +53,18 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     all.args(["--part", part]).args(filter);
     step(&mut all)?;
     if filter.is_none() {
-        step(sanitized("run").args(["--package", "zarr-gpu", "--no-default-features", "--", "suite", "--engine", "host"]))?;
+        let every = part.split_once('/').ok_or(USAGE)?.1;
+        step(sanitized("run").args([
+            "--package",
+            "zarr-gpu",
+            "--no-default-features",
+            "--",
+            "suite",
+            "--engine",
+            "host",
+            "--every",
+            every,
+        ]))?;
     }
     if filter.is_none() && frames != "0" {
         // Chunks of gzip and LZ4 are large.
