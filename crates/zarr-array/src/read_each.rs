@@ -28,9 +28,11 @@ pub struct ReadEach<I: Iterator<Item = Selection>, T = ArrayData> {
     /// On threads of pools; `None`: not needed yet.
     apart: Option<Option<Readers>>,
     selections: Fuse<I>,
-    /// A selection whose result has no room yet.
-    held_back: Option<(Selection, usize)>,
+    /// What is read before the other selections: one whose result has no room yet; of a process that was forked, what its parent was reading.
+    held_back: VecDeque<(Selection, usize)>,
     reads: VecDeque<Arc<Read>>,
+    /// Whose threads do the reads.
+    process: u32,
     ahead: usize,
     ahead_bytes: usize,
     /// Bytes of the last result of variable length: what the next ones are taken to be.
@@ -110,8 +112,9 @@ impl Array {
             array: Readers::new(self.behind(&self.gate())),
             apart: None,
             selections: selections.into_iter().fuse(),
-            held_back: None,
+            held_back: VecDeque::new(),
             reads: VecDeque::new(),
+            process: std::process::id(),
             ahead: match self.store() {
                 AnyStore::Blocking(_) => threads,
                 AnyStore::Async(_) => threads.max(options.concurrency),
@@ -146,6 +149,7 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         if rayon::current_thread_index().is_some() {
             return true;
         }
+        self.look_for_fork();
         self.fill(false);
         self.help();
         self.reads.front().is_none_or(|first| first.wait_timeout(timeout))
@@ -157,8 +161,22 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         while first.has_begun() && self.reads.iter().any(|read| read.is_small() && read.run()) {}
     }
 
+    /// Begins anew in a process that was forked. It has none of the threads that do the reads; of what they share with them, a lock may be one's that is gone.
+    fn look_for_fork(&mut self) {
+        let process = std::process::id();
+        if self.process != process {
+            self.process = process;
+            let array = self.array.alone.alone();
+            self.array = Readers::new(array.behind(&array.gate()));
+            self.apart = None;
+            for read in self.reads.drain(..).rev() {
+                self.held_back.push_front((read.selection.clone(), read.bytes));
+            }
+        }
+    }
+
     fn next_selection(&mut self) -> Option<(Selection, usize)> {
-        self.held_back.take().or_else(|| {
+        self.held_back.pop_front().or_else(|| {
             let selection = self.selections.next()?;
             let len = self.byte_len(&selection);
             Some((selection, len))
@@ -182,7 +200,7 @@ impl<I: Iterator<Item = Selection>, T> ReadEach<I, T> {
         {
             bytes = bytes.saturating_add(len);
             if bytes > self.ahead_bytes && !self.reads.is_empty() {
-                self.held_back = Some((selection, len));
+                self.held_back.push_front((selection, len));
                 return;
             }
             let at_once = self.ahead.saturating_add(1).min(self.ahead_bytes / len.max(1));
@@ -211,6 +229,7 @@ impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let of_pool = rayon::current_thread_index().is_some();
+        self.look_for_fork();
         self.fill(of_pool);
         let first = if of_pool {
             let first = self.reads.pop_front()?;
@@ -229,7 +248,7 @@ impl<I: Iterator<Item = Selection>, T> Iterator for ReadEach<I, T> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let (least, most) = self.selections.size_hint();
-        let begun = self.reads.len() + usize::from(self.held_back.is_some());
+        let begun = self.reads.len() + self.held_back.len();
         (least.saturating_add(begun), most.and_then(|most| most.checked_add(begun)))
     }
 }
@@ -238,6 +257,9 @@ impl<I: Iterator<Item = Selection>, T> FusedIterator for ReadEach<I, T> {}
 
 impl<I: Iterator<Item = Selection>, T> Drop for ReadEach<I, T> {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         for read in &self.reads {
             *read.state() = State::Unwanted;
         }
@@ -268,8 +290,6 @@ struct Read {
     align: usize,
     /// Of the result, as far as they are known.
     bytes: usize,
-    /// Where it began: a process that was forked meanwhile does not have the thread that does it.
-    process: u32,
     /// Whether it is done by threads apart.
     is_apart: bool,
     state: Mutex<State>,
@@ -278,8 +298,7 @@ struct Read {
 
 impl Read {
     fn new(array: Arc<Array>, is_apart: bool, selection: Selection, align: usize, bytes: usize) -> Arc<Self> {
-        let process = std::process::id();
-        Arc::new(Self { array, selection, align, bytes, process, is_apart, state: Mutex::default(), changed: Condvar::new() })
+        Arc::new(Self { array, selection, align, bytes, is_apart, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// The same read, instead of this one: by threads apart, or, where there are none to wait for, done.
@@ -363,9 +382,6 @@ impl Read {
 
     /// Whether [`Read::finish`] would not wait for others, at the end of `timeout` at the latest.
     fn wait_timeout(&self, timeout: Duration) -> bool {
-        if self.process != std::process::id() {
-            return true;
-        }
         let pending = |state: &State| match state {
             State::Waiting => self.is_apart || !self.is_small(),
             State::Begun => true,
@@ -375,16 +391,10 @@ impl Read {
         !pending(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// The result. A small read that nobody has begun is done here, unless it is for threads apart; so is one that was begun by a process that this one was forked from.
+    /// The result. A small read that nobody has begun is done here, unless it is for threads apart.
     fn finish(&self) -> Result<Aligned, ArrayError> {
-        let forked = self.process != std::process::id();
         let mut state = self.state();
-        let ours = match *state {
-            State::Waiting => forked || (!self.is_apart && self.is_small()),
-            State::Begun => forked,
-            State::Done(_) | State::Unwanted => false,
-        };
-        if ours {
+        if matches!(*state, State::Waiting) && !self.is_apart && self.is_small() {
             *state = State::Unwanted;
             drop(state);
             return self.array.alone().read_aligned(&self.selection, self.align);

@@ -14,7 +14,7 @@ use crate::bytes_of;
 
 /// A store in memory. Clones share the values.
 ///
-/// Reads hand out the stored bytes without a copy.
+/// Reads hand out the stored bytes without a copy. A process that is forked while another thread has hold of the values may wait for it for ever: then, use no store of this kind there.
 ///
 /// ```
 /// use zarr_store::MemoryStore;

@@ -84,19 +84,30 @@ fn threads() {
     assert!(all_work(), "in the parent, afterwards");
 }
 
-/// Reads that ran ahead by threads apart, for a thread of a pool, go on in a child.
+/// Reads that run ahead while the process forks, for a thread of a pool too, go on in a child: whatever its parent's threads had hold of is not waited for.
 fn running_ahead() {
-    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
-    let [chunks, _] = layouts();
-    let array = chunks.create(MemoryStore::new(), "/", &zarr::options().with_pool(Pool::new(Arc::clone(&pool)))).unwrap();
-    array.write(&Selection::all(), &elements()).unwrap();
-    let count = array.chunk_selections().count();
-    let mut each = array.read_each(array.chunk_selections());
-    assert!(pool.install(|| each.next()).is_some_and(|read| read.is_ok()));
-    let all = || array.read_each(array.chunk_selections()).filter(Result::is_ok).count() == count;
-    let of_pool = || rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(all);
-    assert!(in_a_fork(|| each.filter(Result::is_ok).count() == count - 1 && all() && of_pool()), "in a child");
-    assert!(all() && pool.install(all), "in the parent, afterwards");
+    const ROWS: u64 = 64;
+    let pool = || Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+    let (parents, expected) = (pool(), elements());
+    let folder = tempfile::tempdir().unwrap();
+    let store = zarr::AnyStore::blocking(zarr::store::FilesystemStore::new(folder.path()).unwrap());
+    let rows = || (0..ROWS).map(|row| Selection::ranges([row..row + 1, 0..10_000]));
+    for (name, builder) in ["chunks", "shards"].into_iter().zip(layouts()) {
+        let options = zarr::options().with_pool(Pool::new(Arc::clone(&parents)));
+        let array = builder.create(store.clone(), name, &options).unwrap();
+        array.write(&Selection::all(), &expected).unwrap();
+        for begun in [1, 3, 8, 16] {
+            for of_pool in [false, true] {
+                let mut each = array.read_each(rows());
+                let mut begin = || each.by_ref().take(begun).all(|read| read.is_ok());
+                assert!(if of_pool { parents.install(begin) } else { begin() });
+                let mut rest = || each.by_ref().filter(Result::is_ok).count() + begun == ROWS as usize;
+                let good = in_a_fork(|| if of_pool { pool().install(&mut rest) } else { rest() } && works(&array, &expected));
+                assert!(good, "in a child, after {begun}");
+                assert!(if of_pool { parents.install(&mut rest) } else { rest() }, "in the parent, afterwards");
+            }
+        }
+    }
 }
 
 /// Answers requests for files below a folder, until the process ends. Connections stay open.
