@@ -37,7 +37,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     }
     let sanitized = |subcommand: &str| {
         let mut command = cargo();
-        command.current_dir(root).args([subcommand, "--release", "--target", TRIPLE, "--target-dir"]).arg(root.join("target/sanitize"));
+        command.current_dir(root).args([subcommand, "--target", TRIPLE, "--target-dir"]).arg(root.join("target/sanitize"));
         command.env("RUSTFLAGS", RUSTFLAGS).env("RUSTC_BOOTSTRAP", "1").env("ZARR_KERNELS_SANITIZE", SANITIZERS);
         // GCC takes a constant array in a function of zstd out of the function, and marks it as out of scope all the same.
         command.env("CFLAGS", "-fno-sanitize-address-use-after-scope");

@@ -359,7 +359,8 @@ pub(crate) use ensure;
 /// Fails unless the bytes are the same; says where they first differ.
 pub(crate) fn ensure_same(what: &str, found: &[u8], expected: &[u8]) -> Result<(), Broken> {
     ensure!(found.len() == expected.len(), "{what}: {} bytes, expected {}", found.len(), expected.len());
-    if let Some(at) = found.iter().zip(expected).position(|(found, expected)| found != expected) {
+    if found != expected {
+        let at = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
         return Err(Broken::Failed(format!("{what}: byte {at} is {:#04x}, expected {:#04x}", found[at], expected[at])));
     }
     Ok(())

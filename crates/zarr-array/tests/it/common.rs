@@ -168,11 +168,17 @@ pub(crate) fn positions(selection: &Selection, shape: &[u64]) -> (Vec<usize>, Ve
                     list
                 })
                 .collect();
-            let mut all = vec![Vec::new()];
-            for list in &lists {
-                all = all.into_iter().flat_map(|point: Vec<u64>| list.iter().map(move |&at| [point.clone(), vec![at]].concat())).collect();
+            let mut all = vec![0];
+            for (list, &len) in lists.iter().zip(shape) {
+                let mut longer = Vec::with_capacity(all.len() * list.len());
+                for &start in &all {
+                    for &at in list {
+                        longer.push(start * len as usize + at as usize);
+                    }
+                }
+                all = longer;
             }
-            (all.iter().map(|point| flat(point)).collect(), result)
+            (all, result)
         }
         _ => unreachable!(),
     }

@@ -48,8 +48,8 @@ pub(super) fn between_canaries(codec: &Codec, encoded: &[u8], len: usize, skew: 
     let mut memory = vec![CANARY_BYTE; CANARY + skew + len + CANARY];
     let start = CANARY + skew;
     let status = run(codec, encoded, Target::Exact(&mut memory[start..start + len]));
-    let outside = memory[..start].iter().chain(&memory[start + len..]).position(|&byte| byte != CANARY_BYTE);
-    ensure!(outside.is_none(), "a byte outside the destination of {len} bytes was written");
+    let is_canary = |bytes: &[u8]| bytes.iter().all(|&byte| byte == CANARY_BYTE);
+    ensure!(is_canary(&memory[..start]) && is_canary(&memory[start + len..]), "a byte outside the destination of {len} bytes was written");
     Ok(status.map(|()| memory[start..start + len].to_vec()))
 }
 

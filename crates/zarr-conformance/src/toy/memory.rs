@@ -299,7 +299,8 @@ impl Operand {
     /// Reads elements for somebody who looks at them: bytes that were never written are reported.
     pub(super) fn gather_checked(&self, layout: &Layout, world: &World) -> Result<Gathered, BufferError> {
         let gathered = self.gather(layout)?;
-        if let Some(first) = gathered.written.iter().position(|&written| written == 0) {
+        if gathered.written.contains(&0) {
+            let first = gathered.written.iter().take_while(|&&written| written != 0).count();
             let message = format!("byte {first} of a box at {:#x}", self.allocation.unwrap_or(0) + self.range.start as u64);
             world.tracker().report(ViolationKind::UninitialisedRead, message);
         }
