@@ -2,7 +2,7 @@
 # Runs everything on a machine with a GPU and its driver:
 #   sh run.sh [RESULTS]     logs and figures go to the folder RESULTS (results)
 #   STEPS="test bench" sh run.sh
-# The steps: devices test conformance suite memcheck racecheck fuzz decode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
+# The steps: devices test conformance suite memcheck racecheck fuzz decode encode bench. A sanitizer that is not there, or does not work on this machine, is a skip that is printed.
 # FUZZ_FRAMES: chunks to fuzz each codec with (200000). STORES: where the stores to read are, or are made (RESULTS/stores, 3 GB).
 # JOBS: processes that share the tests (one for each core, 8 at most). SANITIZE: which tests run under the sanitizers, by name. SANITIZE_SECONDS: how long each may take (240).
 set -u
@@ -11,7 +11,7 @@ results=${1:-results}
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 gpu=$here/zarr-gpu
-steps=${STEPS:-devices test conformance suite memcheck racecheck fuzz decode bench}
+steps=${STEPS:-devices test conformance suite memcheck racecheck fuzz decode encode bench}
 seconds=${SANITIZE_SECONDS:-240}
 summary=$results/summary.txt
 : >"$summary"
@@ -104,6 +104,7 @@ for step in $steps; do
         step fuzz-blosc "$gpu" fuzz --codec blosc --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-deflate "$gpu" fuzz --codec deflate --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
         step fuzz-lz4 "$gpu" fuzz --codec lz4 --engine cuda --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
+        step fuzz-encode "$gpu" fuzz --codec zstd-encode --engine cuda --frames "${FUZZ_FRAMES:-200000}"
         # Batches large enough for the kernels of many chunks.
         for codec in deflate lz4; do
             step "fuzz-$codec-many" "$gpu" fuzz --codec "$codec" --engine cuda --batch 400 --frames "${FUZZ_FRAMES:-200000}" --reach 30 --save "$results/fuzz"
@@ -113,6 +114,9 @@ for step in $steps; do
         step decode "$gpu" decode
         step decode-gzip "$gpu" decode --codec gzip
         step decode-lz4 "$gpu" decode --codec lz4
+        ;;
+    encode)
+        step encode "$gpu" encode --stages
         ;;
     bench)
         step bench "$gpu" bench --stores "${STORES:-$results/stores}" --record "$results/bench.jsonl" --timeline "$results/timeline.json"

@@ -91,13 +91,13 @@ impl DecodeCodec {
 
 /// What is compressed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     Shuffled,
     Plain,
     Int16,
 }
 
-const ROWS: [(&str, Kind, usize); 14] = [
+pub(crate) const ROWS: [(&str, Kind, usize); 14] = [
     ("f32shuf_64k", Kind::Shuffled, 64),
     ("f32shuf_256k", Kind::Shuffled, 256),
     ("f32shuf_1024k", Kind::Shuffled, 1024),
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &DecodeArgs) -> ExitCode {
 }
 
 /// Smooth fields with noise, rounded to a hundredth, of 721 x 1440 each: as reanalyses look.
-fn fields(bytes: usize) -> Vec<f32> {
+pub(crate) fn fields(bytes: usize) -> Vec<f32> {
     const H: usize = 721;
     const W: usize = 1440;
     let count = bytes / 4;
@@ -176,7 +176,7 @@ fn one_field(index: usize, width: usize, height: usize, field: &mut [f32]) {
     }
 }
 
-fn data(kind: Kind, chunk: usize, floats: &[f32]) -> Vec<u8> {
+pub(crate) fn data(kind: Kind, chunk: usize, floats: &[f32]) -> Vec<u8> {
     let plain: Vec<u8> = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
     match kind {
         Kind::Plain => plain,
@@ -276,9 +276,9 @@ fn write_pack(path: &std::path::Path, frames: &[&[u8]], bytes: &[u8], chunk: usi
 
 /// Counts what is allocated on the device.
 #[derive(Debug)]
-struct CountingDevice {
-    inner: Arc<CudaDevice>,
-    allocated: AtomicUsize,
+pub(crate) struct CountingDevice {
+    pub(crate) inner: Arc<CudaDevice>,
+    pub(crate) allocated: AtomicUsize,
 }
 
 impl Device for CountingDevice {
@@ -308,9 +308,9 @@ impl Device for CountingDevice {
 
 /// Times every launch between two marks.
 #[derive(Debug)]
-struct TimedEngine {
-    inner: CudaEngine,
-    marks: Arc<Mutex<Vec<(Kernel, CudaMark, CudaMark)>>>,
+pub(crate) struct TimedEngine {
+    pub(crate) inner: CudaEngine,
+    pub(crate) marks: Arc<Mutex<Vec<(Kernel, CudaMark, CudaMark)>>>,
 }
 
 // SAFETY: launches are those of the inner engine.
@@ -359,7 +359,7 @@ fn segment(provider: &KernelProvider, codec: DecodeCodec, len: usize) -> Result<
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

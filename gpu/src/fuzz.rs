@@ -71,6 +71,8 @@ pub(crate) enum CodecKind {
     Deflate,
     /// `numcodecs.lz4`
     Lz4,
+    /// Contents, which are encoded: libzstd decodes them, and other engines make the same bytes as the host
+    ZstdEncode,
 }
 
 /// Who decodes.
@@ -343,6 +345,7 @@ pub(crate) fn run(args: &FuzzArgs) -> ExitCode {
         CodecKind::Blosc => crate::cpu_fuzz::run::<crate::blosc_fuzz::Blosc>(args),
         CodecKind::Deflate => crate::cpu_fuzz::run::<crate::deflate_fuzz::Deflate>(args),
         CodecKind::Lz4 => crate::cpu_fuzz::run::<crate::lz4_fuzz::Lz4>(args),
+        CodecKind::ZstdEncode => crate::encode::fuzz(args),
         CodecKind::Zstd => fuzz(args),
     };
     outcome.unwrap_or_else(|error| {

@@ -9,6 +9,7 @@ mod blosc_fuzz;
 mod cpu_fuzz;
 mod decode;
 mod deflate_fuzz;
+mod encode;
 mod fuzz;
 mod lz4_fuzz;
 mod test;
@@ -36,6 +37,7 @@ enum Command {
     Probe,
     Bench(bench::BenchArgs),
     Decode(decode::DecodeArgs),
+    Encode(encode::EncodeArgs),
     Fuzz(fuzz::FuzzArgs),
     Suite(zstd_cases::SuiteArgs),
     #[cfg(feature = "conformance")]
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Probe => test::probe(),
         Command::Bench(args) => bench::run(&args),
         Command::Decode(args) => decode::run(&args),
+        Command::Encode(args) => encode::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Suite(args) => zstd_cases::suite(&args),
         #[cfg(feature = "conformance")]

@@ -74,6 +74,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
             ("blosc", frames.div_ceil(2), ["--reach", "30"]),
             ("deflate", frames.div_ceil(4), ["--reach", "30"]),
             ("lz4", frames.div_ceil(10), ["--reach", "30"]),
+            ("zstd-encode", frames.div_ceil(20), ["--seed", "1"]),
         ] {
             let mut fuzz = sanitized("run");
             fuzz.args(["--package", "zarr-gpu", "--no-default-features", "--", "fuzz", "--engine", "host", "--codec", codec]);

@@ -201,8 +201,8 @@ impl Chain {
         run_encode(segments, source, encoded, scratch)
     }
 
-    /// What the device of the policy encodes of elements that lie on it: the first stages, of which at least one has something to do. Their encoded size is
-    /// exact, and [`Chain::encode_rest`] takes what comes out.
+    /// What the device of the policy encodes of elements that lie on it: the first stages, of which at least one has something to do.
+    /// [`Chain::encode_rest`] takes what comes out.
     pub fn device_encode(&self) -> Option<&BoundSegment> {
         self.divided.as_ref().map(|(on_device, _)| on_device)
     }
@@ -390,8 +390,9 @@ fn bind_divided(stages: &[Stage], registry: &Registry, policy: &Policy) -> Resul
         };
         let taken = 0..bound.consumed;
         let last = stages.get(taken.clone()).and_then(<[Stage]>::last);
-        let exact = last.map(|stage| stage.encoded.byte_len()).transpose()?.flatten().is_some_and(|len| len.exact().is_some());
-        let Some(Segment::Device(_)) = exact.then_some(&bound.segment) else { continue };
+        // Memory is reserved before it is known what comes out.
+        let is_bounded = last.map(|stage| stage.encoded.byte_len()).transpose()?.flatten().is_some();
+        let Some(Segment::Device(_)) = is_bounded.then_some(&bound.segment) else { continue };
         // Elements that are stored as they are need no device, if that is all that it takes.
         let is_idle = |bound: &BoundSegment| matches!(&bound.segment, Segment::Host(segment) if segment.is_verbatim());
         let makes_bytes = matches!(stages, [Stage { encoded: Representation::Bytes(_), .. }, ..]);

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 use zarr_buffer_api::{Buffer, BufferError, Device, Event, Queue, Region};
 
@@ -21,21 +22,31 @@ pub trait DeviceSegment: fmt::Debug + Send + Sync + 'static {
         false
     }
 
-    /// Enqueues the encoding of every slot: `decoded` holds the source, and `encoded` has room for exactly what the stage's representation says. Only
-    /// stages whose encoded size is exact can be encoded on a device.
+    /// Enqueues the encoding of `chunks`, whose elements lie where the regions say, at any strides if [`DeviceSegment::scatters`]. What comes out lies in memory
+    /// that this allocates, since nobody knows before how much it is.
     ///
     /// # Errors
     /// As [`DeviceSegment::decode`]; unsupported by default.
-    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        let _ = (slots, context);
+    fn encode(&self, chunks: &[Region], context: &DeviceContext<'_>) -> Result<Encoded, CodecError> {
+        let _ = (chunks, context);
         Err(CodecError::unsupported("device", "this segment does not encode"))
     }
 
-    /// The most temporary device memory that a call for `slots` chunks takes, in bytes. Who has less of it makes several calls of fewer chunks, down to one.
+    /// The most temporary device memory that a call for `slots` chunks takes, with what [`DeviceSegment::encode`] gives, in bytes. Who has less of it makes
+    /// several calls of fewer chunks, down to one.
     fn scratch_len(&self, slots: usize) -> u64;
 }
 
-/// One chunk on a device.
+/// What a device makes of chunks that it encodes.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The chunks, one behind the other in the order of the batch, from the start on and without gaps but where one failed; behind them, anything.
+    pub bytes: Buffer,
+    /// Where in `bytes` each chunk lies.
+    pub ticket: Ticket<Range<usize>>,
+}
+
+/// One chunk to decode on a device.
 #[derive(Debug, Clone)]
 pub struct DeviceSlot {
     /// Encoded bytes, at any alignment.
@@ -55,26 +66,26 @@ pub struct DeviceContext<'a> {
     pub scratch_budget: u64,
 }
 
-/// What a device implements for the outcome of enqueued work.
-pub trait Completion: fmt::Debug + Send + Sync + 'static {
+/// What a device implements for the outcome of enqueued work, of which each chunk comes to a `T`.
+pub trait Completion<T = ()>: fmt::Debug + Send + Sync + 'static {
     /// Complete once the work, and the copy of its statuses back to the host, is done.
     fn event(&self) -> &Event;
 
-    /// One status per slot. Called once [`Completion::event`] is complete.
+    /// One status per chunk. Called once [`Completion::event`] is complete.
     ///
     /// # Errors
     /// When the statuses could not be copied back.
-    fn statuses(&self) -> Result<Vec<Result<(), CodecError>>, BufferError>;
+    fn statuses(&self) -> Result<Vec<Result<T, CodecError>>, BufferError>;
 }
 
-/// The outcome of work on a device: a status per slot, once the work is done.
+/// The outcome of work on a device: a status per chunk, once the work is done.
 #[derive(Debug)]
 #[must_use = "a ticket that nobody looks at hides failed chunks"]
-pub struct Ticket(Box<dyn Completion>);
+pub struct Ticket<T = ()>(Box<dyn Completion<T>>);
 
-impl Ticket {
+impl<T: 'static> Ticket<T> {
     /// Wraps a device's own completion.
-    pub fn new(completion: impl Completion) -> Self {
+    pub fn new(completion: impl Completion<T>) -> Self {
         Self(Box::new(completion))
     }
 
@@ -91,11 +102,11 @@ impl Ticket {
         self.event().is_complete()
     }
 
-    /// Blocks until the work is done; one status per slot, in the order of the batch.
+    /// Blocks until the work is done; one status per chunk, in the order of the batch.
     ///
     /// # Errors
     /// When the work failed as a whole.
-    pub fn wait(self) -> Result<Vec<Result<(), CodecError>>, BufferError> {
+    pub fn wait(self) -> Result<Vec<Result<T, CodecError>>, BufferError> {
         if !self.event().is_complete()? {
             self.event().wait()?;
         }

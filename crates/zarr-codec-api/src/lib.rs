@@ -59,7 +59,7 @@ mod representation;
 mod simple;
 
 pub use chain::{BoundSegment, Chain};
-pub use device::{Completion, DeviceContext, DeviceSegment, DeviceSlot, Ticket};
+pub use device::{Completion, DeviceContext, DeviceSegment, DeviceSlot, Encoded, Ticket};
 pub use error::{CodecError, CodecErrorKind};
 pub use host::{Blocks, DecodeSlot, EncodeSlot, HostSegment, Pieces, Scratch, Source, Target};
 pub use provider::{Bound, CodecProvider, Direction, Placement, Segment};

@@ -1,7 +1,12 @@
 //! The zstd kernels beside libzstd.
 
+use std::sync::Arc;
+
 use common::data;
-use zarr_codecs_cuda_host::HostOptions;
+use zarr_buffer_api::{Buffer, Device, HostDevice, Layout, Region};
+use zarr_codec_api::{ByteLen, CodecProvider, DeviceContext, DeviceSegment, Direction, Representation, Segment, Stage};
+use zarr_codecs_cuda_host::{HostOptions, host_provider};
+use zarr_meta::Extension;
 
 mod common;
 
@@ -58,4 +63,74 @@ fn chunks_that_several_blocks_of_threads_share() {
         found[2].as_ref().err(),
         by_libzstd.err()
     );
+}
+
+fn encoder(options: HostOptions, len: u64, checksum: bool) -> Arc<dyn DeviceSegment> {
+    #[derive(serde::Serialize)]
+    struct Config {
+        level: i64,
+        checksum: bool,
+    }
+    let stage = Stage {
+        codec: Extension::from_config("zstd", &Config { level: 3, checksum }).unwrap(),
+        decoded: Representation::Bytes(ByteLen::AtMost(len)),
+        encoded: Representation::Bytes(ByteLen::AtMost(len).compressed()),
+    };
+    match host_provider(options).bind(&[stage], Direction::Encode).unwrap().unwrap().segment {
+        Segment::Device(segment) => segment,
+        Segment::Host(_) => unreachable!(),
+    }
+}
+
+fn encode(options: HostOptions, checksum: bool, chunks: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let longest = chunks.iter().map(|chunk| chunk.len() as u64).max().unwrap_or(0);
+    let queue = HostDevice.create_queue().unwrap();
+    let regions: Vec<Region> = chunks
+        .iter()
+        .map(|chunk| Region::new(Buffer::from_vec(chunk.clone()), Layout::contiguous(&[chunk.len()], 1).unwrap()).unwrap())
+        .collect();
+    let context = DeviceContext { device: &HostDevice, queue: &*queue, scratch_budget: u64::MAX };
+    let encoded = encoder(options, longest, checksum).encode(&regions, &context).unwrap();
+    let ranges = encoded.ticket.wait().unwrap();
+    let bytes = encoded.bytes.host_read().unwrap();
+    ranges.into_iter().map(|range| bytes[range.unwrap()].to_vec()).collect()
+}
+
+#[test]
+fn libzstd_decodes_what_is_encoded() {
+    for checksum in [false, true] {
+        for kind in 0..7 {
+            let lens = [
+                0, 1, 3, 4, 5, 63, 64, 65, 255, 256, 1000, 5000, 40_000, 65_535, 65_536, 65_537, 65_791, 65_792, 131_072, 131_073, 300_000,
+            ];
+            let chunks: Vec<Vec<u8>> = lens.iter().map(|&len| data(kind, len)).collect();
+            for (chunk, frame) in chunks.iter().zip(encode(HostOptions::default(), checksum, &chunks)) {
+                let decoded = zstd::bulk::decompress(&frame, chunk.len());
+                let decoded = decoded.unwrap_or_else(|error| panic!("kind {kind}, {} bytes: {error}", chunk.len()));
+                assert!(decoded == *chunk, "kind {kind}, {} bytes: others", chunk.len());
+            }
+        }
+    }
+}
+
+/// Numbers, text and runs take about what they take at libzstd's level 1, or less.
+#[test]
+fn frames_are_small() {
+    for kind in 2..6 {
+        let chunk = data(kind, 500_000);
+        let (ours, level_1) =
+            (encode(HostOptions::default(), false, std::slice::from_ref(&chunk))[0].len(), zstd::bulk::compress(&chunk, 1).unwrap().len());
+        assert!(ours * 100 <= level_1 * 107, "kind {kind}: {ours} bytes, by libzstd {level_1}");
+    }
+}
+
+/// Threads in any order, and neighbours in a batch, make no difference.
+#[test]
+fn a_chunk_is_encoded_to_the_same_bytes_each_time() {
+    let chunks: Vec<Vec<u8>> = (0..7).map(|kind| data(kind, 90_000)).collect();
+    let first = encode(HostOptions::default(), true, &chunks);
+    for (kind, chunk) in chunks.iter().enumerate() {
+        let options = HostOptions::default().with_seed(77 + kind as u64).with_multiprocessors(5);
+        assert!(encode(options, true, std::slice::from_ref(chunk))[0] == first[kind], "kind {kind}");
+    }
 }

@@ -7,3 +7,6 @@
 #include "elements/scatter.cuh"
 #include "lz4/decode.cuh"
 #include "zstd/serial.cuh"
+#include "zstd_encode/compress.cuh"
+#include "zstd_encode/matches.cuh"
+#include "zstd_encode/pack.cuh"

@@ -5,6 +5,7 @@
 //!
 //! * `zstd`: decoding, with the verdicts and the bytes of libzstd 1.5.7. Frames that need a dictionary are refused. Chunks of more than 512 MiB are left to the
 //!   host. One corner of damaged data is not followed: a block of more than 64 KiB of literals that makes more than its maximum, where libzstd overwrites its own literals.
+//!   Encoding, where the level is at most 3: a frame of blocks of 64 KiB for each chunk, the same one each time. Higher levels are left to the host.
 //! * `blosc`: decoding, where the inner codec of the metadata is `lz4`, `lz4hc` or `zstd` (not with a block size of less than 16 KiB), with any shuffle and type size. A chunk whose header names
 //!   another inner codec is an error that says so; no known writer makes one. `blosclz`, `zlib` and `snappy` are left to the host.
 //! * `gzip` and `numcodecs.zlib`: decoding, with the verdicts and the bytes of `zarr-codecs-cpu`; checksums are verified. A chunk of more than 64 blocks with codes and one for each 16 stored bytes

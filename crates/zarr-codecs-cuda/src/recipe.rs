@@ -68,8 +68,10 @@ pub(crate) enum Step {
 /// What decompresses the bytes of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// Frames of zstd.
-    Zstd,
+    /// Frames of zstd; those that are made have a checksum, or not.
+    Zstd {
+        checksum: bool,
+    },
     /// Chunks of blosc, by their inner codec.
     BloscLz4,
     BloscZstd,
@@ -190,6 +192,10 @@ impl Recipe {
 
     fn push_encoding(&mut self, step: Step) -> bool {
         let number = self.next_step();
+        // What is compressed has no size that anything after it could count on.
+        if self.compression.is_some() {
+            return false;
+        }
         let open = self.outer.is_empty();
         match step {
             Step::Transpose { order } if open && !self.has_bytes && self.planes == 0 => {
@@ -217,6 +223,10 @@ impl Recipe {
             }
             Step::Checksum { at_start } => {
                 self.outer.insert(0, Checksum { step: number, at_start });
+                true
+            }
+            Step::Compressed { compression, decoded } if open => {
+                self.compression = Some((number, compression, decoded));
                 true
             }
             _ => false,

@@ -1,11 +1,12 @@
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, BufferError, Event, Layout, Region};
-use zarr_codec_api::{CodecError, CodecErrorKind, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction, Ticket};
+use zarr_codec_api::{CodecError, CodecErrorKind, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction, Encoded, Ticket};
 
 use crate::codecs::elements::{self, Pass};
-use crate::codecs::{blosc, crc32c, deflate, lz4, scatter, zstd};
+use crate::codecs::{blosc, crc32c, deflate, lz4, scatter, zstd, zstd_encode};
 use crate::constants::*;
 use crate::engine::Engine;
 use crate::recipe::{Checksum, Compression, Op, Pair, Recipe};
@@ -63,14 +64,18 @@ impl KernelSegment {
     }
 
     /// Checks the boxes of a batch, and looks at them as the kernels do.
-    fn places<'a>(&self, slots: &'a [DeviceSlot], context: &DeviceContext<'_>) -> Result<Places<'a>, CodecError> {
+    fn places<'a>(
+        &self,
+        regions: impl ExactSizeIterator<Item = &'a Region>,
+        context: &DeviceContext<'_>,
+    ) -> Result<Places<'a>, CodecError> {
         let recipe = &*self.recipe;
         let (packed_item, box_item) = recipe.item_sizes(self.direction);
         let mut units = None;
-        let (mut places, mut copies) = (Vec::with_capacity(slots.len()), Vec::new());
-        for slot in slots {
-            slot.decoded.layout.check_within(slot.decoded.buffer.len())?;
-            let region = self.with_axes(&slot.decoded)?;
+        let (mut places, mut copies) = (Vec::with_capacity(regions.len()), Vec::new());
+        for region in regions {
+            region.layout.check_within(region.buffer.len())?;
+            let region = self.with_axes(region)?;
             let layout = &region.layout;
             let unit = recipe.units(layout.item_size, self.direction);
             if *units.get_or_insert(unit) != unit {
@@ -144,31 +149,36 @@ impl KernelSegment {
     }
 
     /// Downloads the statuses, if there are any.
-    fn ticket(
+    fn completion(
         &self,
         known: Vec<Known>,
         decompressed: Option<Buffer>,
         statuses: Option<Buffer>,
         slots: usize,
         context: &DeviceContext<'_>,
-    ) -> Result<Ticket, CodecError> {
-        let download = |on_device: Buffer| -> Result<Buffer, CodecError> {
-            let on_host = context.device.allocate_staging(on_device.len())?;
-            context.queue.copy(&on_device, &on_host)?;
-            Ok(on_host)
-        };
-        let (decompressed, statuses) = (decompressed.map(download).transpose()?, statuses.map(download).transpose()?);
+    ) -> Result<KernelCompletion, CodecError> {
+        let (decompressed, statuses) =
+            (decompressed.map(|it| download(&it, context)).transpose()?, statuses.map(|it| download(&it, context)).transpose()?);
         let event = context.queue.record()?;
-        Ok(Ticket::new(KernelCompletion {
-            event,
-            recipe: Arc::clone(&self.recipe),
-            direction: self.direction,
-            slots,
-            known,
-            decompressed,
-            statuses,
-        }))
+        Ok(KernelCompletion { event, recipe: Arc::clone(&self.recipe), direction: self.direction, slots, known, decompressed, statuses })
     }
+
+    /// Bytes of what comes out of the stages before compression, for one chunk, and with what stands around it.
+    fn packed_len(&self) -> u64 {
+        let (packed_item, box_item) = self.recipe.item_sizes(self.direction);
+        let decoded = self.recipe.compression.map_or_else(|| self.decoded_len(), |(.., len)| len);
+        match self.recipe.compression {
+            Some(_) => decoded,
+            None => decoded / box_item as u64 * packed_item as u64 + (self.recipe.outer.len() * crc32c::LEN) as u64,
+        }
+    }
+}
+
+/// Enqueues a copy to memory of the host.
+fn download(on_device: &Buffer, context: &DeviceContext<'_>) -> Result<Buffer, CodecError> {
+    let on_host = context.device.allocate_staging(on_device.len())?;
+    context.queue.copy(on_device, &on_host)?;
+    Ok(on_host)
 }
 
 /// The records that every pass over elements looks up.
@@ -211,11 +221,11 @@ impl DeviceSegment for KernelSegment {
         let (engine, recipe) = (&*self.engine, &*self.recipe);
         self.check_direction(Direction::Decode)?;
         if slots.is_empty() {
-            return self.ticket(Vec::new(), None, None, 0, context);
+            return Ok(Ticket::new(self.completion(Vec::new(), None, None, 0, context)?));
         }
         let mut used = self.table_len(slots.len());
         self.check_budget(used, context)?;
-        let Places { places, units, copies } = self.places(slots, context)?;
+        let Places { places, units, copies } = self.places(slots.iter().map(|slot| &slot.decoded), context)?;
 
         // Where chunks are decompressed to: in place, where nothing is left to do.
         let (around, within) = (recipe.outer.len() * crc32c::LEN, recipe.inner.len() * crc32c::LEN);
@@ -289,7 +299,7 @@ impl DeviceSegment for KernelSegment {
                 let chunks: Vec<zstd::Chunk<'_>> = compressed.iter().map(|(encoded, decoded)| zstd::Chunk { encoded, decoded }).collect();
                 let context = &DeviceContext { scratch_budget: context.scratch_budget - used, ..*context };
                 Some(match kind {
-                    Compression::Zstd => zstd::decode(engine, &chunks, false, context)?,
+                    Compression::Zstd { .. } => zstd::decode(engine, &chunks, false, context)?,
                     Compression::BloscLz4 | Compression::BloscZstd => blosc::decode(engine, &chunks, kind, context)?,
                     Compression::Gzip | Compression::Zlib => deflate::SPANS.decode(engine, &chunks, deflate::format(kind), context)?,
                     Compression::Lz4 => lz4::SPANS.decode(engine, &chunks, 0, context)?,
@@ -312,60 +322,104 @@ impl DeviceSegment for KernelSegment {
         }
         let has_verdicts = recipe.checksums() > 0 || !recipe.ops.is_empty();
         let statuses = table.as_ref().filter(|_| has_verdicts).map(|table| table.slice(common.statuses)).transpose()?;
-        self.ticket(known, decompressed, statuses, slots.len(), context)
+        Ok(Ticket::new(self.completion(known, decompressed, statuses, slots.len(), context)?))
     }
 
     fn scatters(&self) -> bool {
         true
     }
 
-    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
+    fn encode(&self, chunks: &[Region], context: &DeviceContext<'_>) -> Result<Encoded, CodecError> {
         let (engine, recipe) = (&*self.engine, &*self.recipe);
         self.check_direction(Direction::Encode)?;
-        if slots.is_empty() {
-            return self.ticket(Vec::new(), None, None, 0, context);
+        self.check_budget(self.scratch_len(chunks.len()), context)?;
+        if chunks.is_empty() {
+            let statuses = self.completion(Vec::new(), None, None, 0, context)?;
+            let bytes = context.device.allocate(0, context.queue)?;
+            return Ok(Encoded { bytes, ticket: Ticket::new(EncodeCompletion { statuses, ranges: Ranges::Known(Vec::new()) }) });
         }
-        self.check_budget(self.table_len(slots.len()), context)?;
-        let Places { places, units, copies } = self.places(slots, context)?;
+        let chunk = recipe.array.as_ref().map(|array| array.byte_len()).transpose()?.flatten();
+        let is_other = |region: &Region| chunk.is_some_and(|len| region.layout.len().checked_mul(region.layout.item_size) != Some(len));
+        if let Some(region) = chunks.iter().find(|region| is_other(region)) {
+            let message = format!("a box of shape {:?}, which is not the chunk's", region.layout.shape);
+            return Err(CodecError::parameter("device", message));
+        }
+        let Places { places, units, copies } = self.places(chunks.iter(), context)?;
+        for (packed, region) in &copies {
+            context.queue.copy_region(region, packed)?;
+        }
+
+        // What comes out, or what is compressed, unless that is the elements as they are.
         let around = recipe.outer.len() * crc32c::LEN;
+        let in_place = |place: &Place<'_>| recipe.compression.is_some() && recipe.is_plain() && place.axes.is_run(units.1);
+        let mut at = 0usize;
+        let ranges: Vec<Option<Range<usize>>> = places
+            .iter()
+            .map(|place| {
+                (!in_place(place)).then(|| {
+                    let start = if recipe.compression.is_some() { at.next_multiple_of(ALIGN) } else { at };
+                    at = start + place.packed_len + around;
+                    start..at
+                })
+            })
+            .collect();
+        let made = context.device.allocate(at, context.queue)?;
         let mut outer: Vec<_> = recipe.outer.iter().map(|checksum| crc32c::Batch::new(checksum.step)).collect();
         let (mut boxes, mut cleared) = (elements::Batch::default(), elements::Batch::default());
-        for (index, (slot, place)) in slots.iter().zip(&places).enumerate() {
-            if slot.encoded.len() != place.packed_len + around {
-                let message = format!("room for {} encoded bytes of {}", slot.encoded.len(), place.packed_len + around);
-                return Err(CodecError::parameter("device", message));
-            }
-            let packed = unwrap(&slot.encoded, &recipe.outer, &mut outer, index)?;
-            boxes.push(Some(&packed), units.0, &place.region.buffer, place.region.layout.offset, place.axes, index)?;
+        let mut sources = Vec::with_capacity(chunks.len());
+        for (index, (place, range)) in places.iter().zip(&ranges).enumerate() {
+            let (buffer, offset) = (&place.region.buffer, place.region.layout.offset);
+            let Some(range) = range else {
+                sources.push(buffer.slice(offset..offset + place.packed_len)?);
+                continue;
+            };
+            let room = made.slice(range.clone())?;
+            let packed = unwrap(&room, &recipe.outer, &mut outer, index)?;
+            boxes.push(Some(&packed), units.0, buffer, offset, place.axes, index)?;
             if !recipe.ops.is_empty() {
-                let bytes = elements::axes(&Layout::contiguous(&[slot.encoded.len()], 1)?, 1);
+                let bytes = elements::axes(&Layout::contiguous(&[room.len()], 1)?, 1);
                 let bytes = bytes.ok_or_else(|| CodecError::limit("device", u32::MAX as usize))?;
-                cleared.push(None, 1, &slot.encoded, 0, bytes, index)?;
+                cleared.push(None, 1, &room, 0, bytes, index)?;
             }
+            sources.push(room);
         }
         let mut records = Records::default();
-        let common = Common::place(&mut records, recipe, slots.len(), &[]);
+        let common = Common::place(&mut records, recipe, chunks.len(), &[]);
         let boxes_placed = records.push(boxes.slots());
         let cleared_placed = records.push(cleared.slots());
         outer.iter_mut().for_each(|batch| batch.place(&mut records));
         let table = records.upload(context)?;
-        for (packed, region) in &copies {
-            context.queue.copy_region(region, packed)?;
-        }
         boxes.encode(engine, &table, &common.pass(recipe, units, boxes_placed), context)?;
         outer.iter().rev().try_for_each(|batch| batch.write(engine, &table, common.statuses, context))?;
         cleared.clear(engine, &table, &common.pass(recipe, (1, 1), cleared_placed), None, context)?;
         let statuses = if recipe.ops.is_empty() { None } else { Some(table.slice(common.statuses)?) };
-        self.ticket(Vec::new(), None, statuses, slots.len(), context)
+        let (bytes, ranges) = match recipe.compression {
+            Some((_, Compression::Zstd { checksum }, _)) => {
+                let (bytes, ranges) = zstd_encode::encode(engine, &sources, checksum, context)?;
+                (bytes, Ranges::Found(download(&ranges, context)?))
+            }
+            Some(_) => return Err(CodecError::unsupported("device", "this compression is not encoded")),
+            None => (made, Ranges::Known(ranges.into_iter().flatten().collect())),
+        };
+        let statuses = self.completion(Vec::new(), None, statuses, chunks.len(), context)?;
+        Ok(Encoded { bytes, ticket: Ticket::new(EncodeCompletion { statuses, ranges }) })
     }
 
     fn scratch_len(&self, slots: usize) -> u64 {
+        if self.direction == Direction::Encode {
+            let made = self.packed_len().next_multiple_of(ALIGN as u64).saturating_mul(slots as u64);
+            let compressed = match self.recipe.compression {
+                Some((.., len)) => zstd_encode::scratch_len(std::iter::repeat_n(len, slots)),
+                None => 0,
+            };
+            return self.table_len(slots).saturating_add(made).saturating_add(compressed);
+        }
         let decompression = self.recipe.compression.map_or(0, |(_, compression, len)| {
             let staged = (len.next_multiple_of(ALIGN as u64)).saturating_mul(slots as u64);
             let decoded = || std::iter::repeat_n(len, slots);
             let of_zstd = || zstd::Layout::on(&*self.engine, decoded(), u64::MAX).total;
             let needed = match compression {
-                Compression::Zstd => of_zstd(),
+                Compression::Zstd { .. } => of_zstd(),
                 Compression::BloscLz4 => blosc::scratch_len(decoded()),
                 Compression::BloscZstd => of_zstd().saturating_add(blosc::scratch_len(decoded())),
                 Compression::Gzip | Compression::Zlib => deflate::SPANS.scratch_len(slots, &*self.engine),
@@ -429,6 +483,12 @@ impl Completion for KernelCompletion {
     }
 
     fn statuses(&self) -> Result<Vec<Result<(), CodecError>>, BufferError> {
+        self.verdicts()
+    }
+}
+
+impl KernelCompletion {
+    fn verdicts(&self) -> Result<Vec<Result<(), CodecError>>, BufferError> {
         let read = |buffer: &Option<Buffer>| -> Result<Option<Vec<u32>>, BufferError> {
             let Some(buffer) = buffer else { return Ok(None) };
             let bytes = buffer.host_read()?;
@@ -458,5 +518,39 @@ impl Completion for KernelCompletion {
             }
         }
         Ok(verdicts)
+    }
+}
+
+/// Where encoded chunks lie.
+#[derive(Debug)]
+enum Ranges {
+    /// As their sizes said before.
+    Known(Vec<Range<usize>>),
+    /// As the device found: numbers of [`zstd_encode::RANGE_LEN`] bytes for each.
+    Found(Buffer),
+}
+
+#[derive(Debug)]
+struct EncodeCompletion {
+    statuses: KernelCompletion,
+    ranges: Ranges,
+}
+
+impl Completion<Range<usize>> for EncodeCompletion {
+    fn event(&self) -> &Event {
+        &self.statuses.event
+    }
+
+    fn statuses(&self) -> Result<Vec<Result<Range<usize>, CodecError>>, BufferError> {
+        let ranges = match &self.ranges {
+            Ranges::Known(ranges) => ranges.clone(),
+            Ranges::Found(buffer) => {
+                let bytes = buffer.host_read()?;
+                let numbers: Vec<usize> = bytes.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number) as usize).collect();
+                numbers.as_chunks().0.iter().map(|&[start, end]| start..end).collect()
+            }
+        };
+        let statuses = self.statuses.verdicts()?;
+        Ok(statuses.into_iter().zip(ranges).map(|(status, range)| status.map(|()| range)).collect())
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zarr_buffer_api::{Buffer, BufferErrorKind, Device, Layout, Region};
 use zarr_codec_api::{
-    ArrayRepresentation, ByteLen, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Limits, Representation, Segment,
-    Stage,
+    ArrayRepresentation, ByteLen, CodecErrorKind, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Encoded, Limits,
+    Representation, Segment, Stage,
 };
 use zarr_conformance::toy::{OpaqueDevice, Schedule, ToyFault, ToyOptions, ToyProvider, UnifiedDevice, ViolationKind};
 use zarr_meta::{DataType, Extension, FillValue};
@@ -212,6 +212,73 @@ fn a_batch_decodes_and_a_bad_slot_fails_alone() {
     }
 }
 
+fn encode_a_batch(device: &dyn Device, provider: &ToyProvider) {
+    let queue = device.create_queue().unwrap();
+    let Segment::Device(segment) = provider.bind(&stages(600), Direction::Encode).unwrap().unwrap().segment else {
+        panic!("a host segment")
+    };
+    let output = device.allocate(1200, &*queue).unwrap();
+    // Each chunk is 200 x 3, in the two columns of 200 x 6.
+    let columns = [0, 3].map(|offset| {
+        let column = Layout { offset, shape: vec![200, 3], strides: vec![6, 1], item_size: 1 };
+        Region::new(output.clone(), column).unwrap()
+    });
+    queue.fill_region(&columns[0], &[1]).unwrap();
+    queue.fill_region(&columns[1], &[2]).unwrap();
+    let context = DeviceContext { device, queue: &*queue, scratch_budget: segment.scratch_len(2) };
+    let over = DeviceContext { scratch_budget: context.scratch_budget - 1, ..context };
+    assert_eq!(segment.encode(&columns, &over).unwrap_err().kind(), CodecErrorKind::Limit);
+    assert!(segment.encode(&[whole(&output)], &context).is_err());
+    let Encoded { bytes, ticket } = segment.encode(&columns, &context).unwrap();
+    drop((columns, output));
+    let ranges: Vec<_> = ticket.wait().unwrap().into_iter().map(Result::unwrap).collect();
+    assert_eq!((ranges[0].start, ranges[1].start), (0, ranges[0].end));
+    let back = device.allocate_staging(ranges[1].end).unwrap();
+    queue.copy(&bytes.slice(0..ranges[1].end).unwrap(), &back).unwrap();
+    back.wait().unwrap();
+    for (range, byte) in ranges.into_iter().zip([1, 2]) {
+        let frame = &back.host_read().unwrap()[range];
+        assert!(frame.len() < 50);
+        assert_eq!(zstd::bulk::decompress(frame, 600).unwrap(), [byte; 600]);
+    }
+}
+
+#[test]
+fn a_batch_encodes_to_sizes_that_the_device_finds() {
+    for schedule in [Schedule::Soon, Schedule::Delayed { seed: 3 }, Schedule::WhenWaitedFor] {
+        let device = OpaqueDevice::with_options(8, options(schedule));
+        encode_a_batch(&*device, &device.provider());
+        device.assert_clean();
+        let counters = device.counters();
+        assert_eq!((counters.kernel_launches, counters.kernel_slots, counters.status_copies), (1, 2, 1));
+        assert_eq!((counters.bus_copies(), counters.live_bytes), (1, 0));
+        let device = UnifiedDevice::with_options(9, options(schedule));
+        encode_a_batch(&*device, &device.provider());
+        device.assert_clean();
+        assert_eq!((device.counters().bus_copies(), device.counters().status_copies), (0, 0));
+    }
+}
+
+#[test]
+fn what_lies_behind_encoded_chunks_was_never_written() {
+    let device = OpaqueDevice::new(11);
+    let queue = device.create_queue().unwrap();
+    let Segment::Device(segment) = device.provider().bind(&stages(600), Direction::Encode).unwrap().unwrap().segment else {
+        panic!("a host segment")
+    };
+    let source = device.allocate(600, &*queue).unwrap();
+    let context = DeviceContext { device: &*device, queue: &*queue, scratch_budget: segment.scratch_len(1) };
+    queue.fill_region(&whole(&source.slice(1..600).unwrap()), &[1]).unwrap();
+    let encoded = segment.encode(&[whole(&source)], &context).unwrap();
+    encoded.ticket.wait().unwrap();
+    let violations = || device.violations().iter().map(|violation| violation.kind).collect::<Vec<_>>();
+    assert_eq!(violations(), [ViolationKind::UninitialisedRead]);
+    let back = device.allocate_staging(encoded.bytes.len()).unwrap();
+    queue.copy(&encoded.bytes, &back).unwrap();
+    back.wait().unwrap();
+    assert_eq!(violations(), [ViolationKind::UninitialisedRead; 2]);
+}
+
 #[test]
 fn the_provider_knows_its_limits() {
     let provider = OpaqueDevice::new(10).provider();
@@ -220,5 +287,12 @@ fn the_provider_knows_its_limits() {
     assert!(provider.encoded_representation(&gzip, &bytes, &Limits::default()).unwrap().is_none());
     assert!(provider.clone().without("zstd").bind(&stages(4), Direction::Decode).unwrap().is_none());
     assert_eq!(provider.clone().unfused().bind(&stages(4), Direction::Decode).unwrap().unwrap().consumed, 1);
-    assert_eq!(provider.bind(&stages(4), Direction::Encode).unwrap().unwrap().consumed, 1);
+    let encoded = |provider: ToyProvider| provider.bind(&stages(4), Direction::Encode).unwrap().map(|bound| bound.consumed);
+    assert_eq!(encoded(provider.clone()), Some(2));
+    assert_eq!(encoded(provider.clone().unfused()), Some(1));
+    assert_eq!(encoded(provider.clone().without_encoding("zstd")), Some(1));
+    assert_eq!(encoded(provider.clone().without_encoding("bytes")), None);
+    assert_eq!(provider.clone().without_encoding("zstd").bind(&stages(4), Direction::Decode).unwrap().unwrap().consumed, 2);
+    // Bytes that come from the host are encoded there.
+    assert!(provider.bind(&stages(4)[1..], Direction::Encode).unwrap().is_none());
 }

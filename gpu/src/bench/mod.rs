@@ -1,7 +1,7 @@
 //! `zarr-gpu bench`: from a local store to a checked tensor on the device, beside what the link and the page cache give.
 
 mod link;
-mod stores;
+pub(crate) mod stores;
 mod timeline;
 
 use std::error::Error;

@@ -22,8 +22,8 @@ const LEVELS: usize = 4;
 /// Times that are written together: those of a shard.
 const TOGETHER: u64 = 4;
 
-pub(super) struct Layout {
-    pub(super) name: &'static str,
+pub(crate) struct Layout {
+    pub(crate) name: &'static str,
     /// What compresses, as metadata have it.
     codec: Option<&'static str>,
     chunks: [u64; 4],
@@ -39,7 +39,7 @@ const GZIP: &str = r#"{"name":"gzip","configuration":{"level":5}}"#;
 /// Of numcodecs: a block with its size before it.
 const LZ4: &str = r#"{"name":"numcodecs.lz4","configuration":{"acceleration":1}}"#;
 
-pub(super) const LAYOUTS: [Layout; 10] = [
+pub(crate) const LAYOUTS: [Layout; 10] = [
     Layout { name: "raw", codec: None, chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstd", codec: Some(ZSTD), chunks: [1, 1, 721, 1440], shards: None },
     Layout { name: "zstdsmall", codec: Some(ZSTD), chunks: [1, 1, 103, 240], shards: None },
@@ -60,15 +60,8 @@ pub(super) fn make(folder: &Path, layout: &Layout, count: u64) -> Result<()> {
     }
     fs::create_dir_all(&place)?;
     File::create(&making)?;
-    let shape = [count, LEVELS as u64, FIELD[0] as u64, FIELD[1] as u64];
-    let mut builder = ArrayBuilder::new(shape, DataType::Float32).chunks(layout.chunks).overwrite(true);
-    let codec = |json: &str| -> Result<Extension> { Ok(Extension::parse(&Json::parse(json.as_bytes())?)?) };
-    builder = builder.compressors(layout.codec.map(codec).transpose()?.into_iter().collect::<Vec<_>>());
-    if let Some(shards) = layout.shards {
-        builder = builder.shards(shards);
-    }
     let options = Options::new(Registry::new().with(zarr_codecs_cpu::provider()));
-    let array = builder.create(AnyStore::blocking(FilesystemStore::new(&place)?), "/", &options)?;
+    let array = builder(layout, count)?.create(AnyStore::blocking(FilesystemStore::new(&place)?), "/", &options)?;
     for start in (0..count).step_by(TOGETHER as usize) {
         let end = (start + TOGETHER).min(count);
         array.write_elements(&Selection::parse(&format!("{start}:{end}"), 4)?, &fields(start, end))?;
@@ -76,8 +69,20 @@ pub(super) fn make(folder: &Path, layout: &Layout, count: u64) -> Result<()> {
     Ok(fs::remove_file(making)?)
 }
 
+/// The array of a layout.
+pub(crate) fn builder(layout: &Layout, count: u64) -> Result<ArrayBuilder> {
+    let shape = [count, LEVELS as u64, FIELD[0] as u64, FIELD[1] as u64];
+    let mut builder = ArrayBuilder::new(shape, DataType::Float32).chunks(layout.chunks).overwrite(true);
+    let codec = |json: &str| -> Result<Extension> { Ok(Extension::parse(&Json::parse(json.as_bytes())?)?) };
+    builder = builder.compressors(layout.codec.map(codec).transpose()?.into_iter().collect::<Vec<_>>());
+    Ok(match layout.shards {
+        Some(shards) => builder.shards(shards),
+        None => builder,
+    })
+}
+
 /// The fields of some times, side by side, made by as many threads as there are cores.
-fn fields(start: u64, end: u64) -> Vec<f32> {
+pub(crate) fn fields(start: u64, end: u64) -> Vec<f32> {
     let len = FIELD[0] * FIELD[1];
     let mut out = vec![0.0; (end - start) as usize * LEVELS * len];
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use zarr_buffer_api::{AxisTiles, Buffer, Layout, Region};
-use zarr_codec_api::{CodecError, DeviceContext, DeviceSegment, DeviceSlot, Segment, Ticket};
+use zarr_codec_api::{CodecError, DeviceContext, DeviceSegment, Encoded, Segment};
 
 use super::DeviceTarget;
 use crate::ArrayError;
@@ -17,9 +17,9 @@ use crate::write::is_all;
 /// Chunks that went through the first stages of their chain, in memory of the host.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    bytes: Buffer,
-    /// By the tile of the chunk.
-    chunks: HashMap<Vec<usize>, Range<usize>>,
+    parts: Vec<Buffer>,
+    /// By the tile of the chunk: in which part, and where in it.
+    chunks: HashMap<Vec<usize>, (usize, Range<usize>)>,
     /// Those that hold only the fill value.
     empty: HashSet<Vec<usize>>,
 }
@@ -32,28 +32,32 @@ impl Prepared {
 
     /// Calls `encode` with what became of a chunk.
     pub(crate) fn with<R>(&self, tile: &[usize], encode: impl FnOnce(&[u8]) -> Result<R, CodecError>) -> Result<R, CodecError> {
-        let bytes = self.bytes.host_read()?;
-        let chunk = self.chunks.get(tile).and_then(|range| bytes.get(range.clone()));
-        encode(chunk.ok_or_else(|| CodecError::parameter("chunk", "a chunk that the device has not seen"))?)
+        let unseen = || CodecError::parameter("chunk", "a chunk that the device has not seen");
+        let (part, range) = self.chunks.get(tile).ok_or_else(unseen)?;
+        let bytes = self.parts.get(*part).ok_or_else(unseen)?.host_read()?;
+        encode(bytes.get(range.clone()).ok_or_else(unseen)?)
     }
 }
 
-/// A batch of chunks, all of which are written whole.
-struct Batch<'a> {
-    plan: &'a Plan,
-    target: &'a DeviceTarget,
-    source: &'a Buffer,
+/// Chunks of a plan that a device encodes, all of which are written whole.
+#[derive(Debug)]
+pub(crate) struct Preparing {
+    source: Buffer,
     source_layout: Layout,
     tiles: Vec<AxisTiles>,
     bound: Arc<BoundChunk>,
+    nodes: Vec<ChunkNode>,
+    /// In the order of the nodes, so many of them in each; behind them, the last one has a chunk of fill values, if that matters.
+    parts: Vec<(usize, Encoded)>,
+    keep: bool,
 }
 
-/// Encodes the chunks of a plan on the device, as far as its codecs go, and waits until the host has what came out. `None` where the device has no part
-/// in it, or not all chunks are written whole from one box of the source: then the host encodes.
+/// Enqueues the encoding of the chunks of a plan on the device, as far as its codecs go. `None` where the device has no part in it, or too little memory for it, or not all
+/// chunks are written whole from one box of the source: then the host encodes.
 ///
 /// # Errors
-/// The first chunk that cannot be encoded; when the device fails.
-pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceTarget) -> Result<Option<Prepared>, ArrayError> {
+/// When the device fails.
+pub(crate) fn begin(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceTarget) -> Result<Option<Preparing>, ArrayError> {
     let tiles = plan.tiles();
     let are_boxes = tiles.iter().all(|axis| matches!(axis, AxisTiles::Ranges(_)));
     if plan.chunk_count() == 0 || !are_boxes {
@@ -64,6 +68,7 @@ pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceT
     let first = ChunkNode { key: plan.keys.key(&chunk)?, chunk: chunk.into(), cells };
     let bound = plan.bound(&first)?.into_owned();
     let Some(Segment::Device(segment)) = bound.chain.device_encode().map(|on_device| on_device.segment.clone()) else { return Ok(None) };
+    let Some(most) = most_chunks(&*segment, target.scratch) else { return Ok(None) };
     let nodes = innermost(plan)?;
     for node in &nodes {
         let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if plan.covers_leaf(leaf) && is_in_order(leaf));
@@ -71,16 +76,23 @@ pub(crate) fn prepare(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceT
             return Ok(None);
         }
     }
-    let Some(len) = encoded_len(&bound).map_err(|error| plan.error(&first, error))? else { return Ok(None) };
-    let batch = Batch { plan, target, source, source_layout: plan.output_layout()?, tiles, bound };
-    batch.run(&*segment, &nodes, len, keep).map(Some)
+    let source_layout = plan.output_layout()?;
+    let mut preparing = Preparing { source: source.clone(), source_layout, tiles, bound, nodes, parts: Vec::new(), keep };
+    preparing.enqueue(plan, &*segment, most, target)?;
+    Ok(Some(preparing))
 }
 
-/// Bytes that come out of the device for one chunk.
-fn encoded_len(bound: &BoundChunk) -> Result<Option<usize>, CodecError> {
-    let last = bound.chain.device_encode().and_then(|on_device| bound.chain.stages().get(on_device.stages.clone())?.last());
-    let len = last.map(|stage| stage.encoded.byte_len()).transpose()?.flatten().and_then(|len| len.exact());
-    Ok(len.and_then(|len| usize::try_from(len).ok()))
+/// How many chunks a segment encodes in so much memory.
+fn most_chunks(segment: &dyn DeviceSegment, scratch: u64) -> Option<usize> {
+    let fits = |chunks: usize| segment.scratch_len(chunks) <= scratch;
+    if !fits(1) {
+        return None;
+    }
+    let mut most = 1usize;
+    while fits(most.saturating_mul(2)) && most < 1 << 30 {
+        most *= 2;
+    }
+    Some(most)
 }
 
 fn is_in_order(leaf: &Leaf<'_>) -> bool {
@@ -106,57 +118,77 @@ fn innermost(plan: &Plan) -> Result<Vec<ChunkNode>, ArrayError> {
     Ok(nodes)
 }
 
-impl Batch<'_> {
-    fn run(&self, segment: &dyn DeviceSegment, nodes: &[ChunkNode], len: usize, keep: bool) -> Result<Prepared, ArrayError> {
-        let (device, queue) = (&self.target.device, &self.target.queue);
-        let fail = |node: &ChunkNode, error: CodecError| self.plan.error(node, error);
-        // One more chunk, of fill values: what does not look like it does not hold them.
-        let count = nodes.len() + usize::from(!keep);
-        let encoded = device.allocate(count * len, &**queue)?;
-        let mut slots = Vec::with_capacity(count);
-        let mut chunks = HashMap::with_capacity(nodes.len());
-        for (index, node) in nodes.iter().enumerate() {
-            let leaves = self.plan.leaves(node);
+impl Preparing {
+    fn enqueue(&mut self, plan: &Plan, segment: &dyn DeviceSegment, most: usize, target: &DeviceTarget) -> Result<(), ArrayError> {
+        let mut regions = Vec::with_capacity(self.nodes.len() + 1);
+        for node in &self.nodes {
+            let leaves = plan.leaves(node);
             let leaf = leaves.first().ok_or_else(|| ArrayError::parameter("a chunk without elements"))?;
-            let range = index * len..(index + 1) * len;
-            slots.push(DeviceSlot { encoded: encoded.slice(range.clone())?, decoded: self.elements(leaf)? });
-            chunks.insert(leaf.tile.clone(), range);
+            regions.push(self.elements(leaf, plan, target)?);
         }
-        if !keep {
-            slots.push(DeviceSlot { encoded: encoded.slice(nodes.len() * len..count * len)?, decoded: self.filled()? });
+        // One more chunk, of fill values: what does not look like it does not hold them.
+        if !self.keep {
+            regions.push(self.filled(plan, target)?);
         }
-        let context = DeviceContext { device: &**device, queue: &**queue, scratch_budget: self.target.scratch };
-        let wrong = |error| nodes.first().map_or_else(|| ArrayError::parameter("an empty batch"), |node| fail(node, error));
-        let ticket = segment.encode(&slots, &context).map_err(wrong)?;
-        drop(slots);
-        let on_host = if encoded.is_host_visible() { encoded } else { super::download(&encoded, self.target)? };
-        on_host.wait()?;
-        self.check(ticket, nodes, count)?;
-        let empty = if keep { HashSet::new() } else { self.empty_chunks(&on_host, nodes, len)? };
-        Ok(Prepared { bytes: on_host, chunks, empty })
-    }
-
-    fn check(&self, ticket: Ticket, nodes: &[ChunkNode], count: usize) -> Result<(), ArrayError> {
-        let statuses = ticket.wait()?;
-        if statuses.len() != count {
-            return Err(ArrayError::parameter(format!("{} statuses of {count} chunks", statuses.len())));
-        }
-        // The last one may be that of fill values, and does not matter: chunks that look like them are compared as elements.
-        for (status, node) in statuses.into_iter().zip(nodes) {
-            status.map_err(|error| self.plan.error(node, error))?;
+        let context = DeviceContext { device: &*target.device, queue: &*target.queue, scratch_budget: target.scratch };
+        for part in regions.chunks(most) {
+            let encoded = segment.encode(part, &context).map_err(|error| match self.nodes.first() {
+                Some(node) => plan.error(node, error),
+                None => ArrayError::parameter("an empty batch"),
+            })?;
+            self.parts.push((part.len(), encoded));
         }
         Ok(())
     }
 
+    /// Waits until the host has what came out.
+    ///
+    /// # Errors
+    /// The first chunk that cannot be encoded; when the device fails.
+    pub(crate) fn finish(mut self, plan: &Plan, target: &DeviceTarget) -> Result<Prepared, ArrayError> {
+        let mut nodes = self.nodes.iter();
+        let (mut parts, mut places) = (Vec::new(), Vec::new());
+        for (count, Encoded { bytes, ticket }) in std::mem::take(&mut self.parts) {
+            let statuses = ticket.wait()?;
+            if statuses.len() != count {
+                return Err(ArrayError::parameter(format!("{} statuses of {count} chunks", statuses.len())));
+            }
+            let mut end = 0;
+            for status in statuses {
+                let place = match (status, nodes.next()) {
+                    (Ok(range), _) => range,
+                    (Err(error), Some(node)) => return Err(plan.error(node, error)),
+                    // That of fill values, which nothing that could be encoded looks like.
+                    (Err(_), None) => continue,
+                };
+                end = end.max(place.end);
+                places.push((parts.len(), place));
+            }
+            let used = bytes.slice(0..end)?;
+            parts.push(if used.is_host_visible() { used } else { super::download(&used, target)? });
+        }
+        parts.iter().try_for_each(Buffer::wait)?;
+        let empty = self.empty_chunks(&parts, &places, plan, target)?;
+        let tiles = self.nodes.iter().map(|node| plan.leaves(node).into_iter().next().map(|leaf| leaf.tile).unwrap_or_default());
+        Ok(Prepared { chunks: tiles.zip(places).collect(), parts, empty })
+    }
+
     /// The chunks that hold only the fill value. Codecs may make other elements look like it: chunks that do are looked at as they were.
-    fn empty_chunks(&self, encoded: &Buffer, nodes: &[ChunkNode], len: usize) -> Result<HashSet<Vec<usize>>, ArrayError> {
+    fn empty_chunks(
+        &self,
+        parts: &[Buffer],
+        places: &[(usize, Range<usize>)],
+        plan: &Plan,
+        target: &DeviceTarget,
+    ) -> Result<HashSet<Vec<usize>>, ArrayError> {
+        let Some(fill) = places.get(self.nodes.len()).filter(|_| !self.keep) else { return Ok(HashSet::new()) };
         let mut suspects = Vec::new();
         let mut total = 0;
         {
-            let bytes = encoded.host_read()?;
-            let (chunks, fill) = bytes.split_at(nodes.len() * len);
-            for (node, _) in nodes.iter().zip(chunks.chunks_exact(len.max(1))).filter(|(_, chunk)| *chunk == fill) {
-                for leaf in self.plan.leaves(node) {
+            let parts = parts.iter().map(Buffer::host_read).collect::<Result<Vec<_>, _>>()?;
+            let bytes = |(part, range): &(usize, Range<usize>)| parts.get(*part).and_then(|bytes| bytes.get(range.clone()));
+            for (node, _) in self.nodes.iter().zip(places).filter(|(_, place)| bytes(place) == bytes(fill)) {
+                for leaf in plan.leaves(node) {
                     let from = self.place(&leaf)?;
                     let len = from.layout.len() * from.layout.item_size;
                     suspects.push((leaf.tile.clone(), from, total..total + len));
@@ -167,16 +199,16 @@ impl Batch<'_> {
         if suspects.is_empty() {
             return Ok(HashSet::new());
         }
-        let (device, queue) = (&self.target.device, &self.target.queue);
+        let (device, queue) = (&target.device, &target.queue);
         let packed = device.allocate(total, &**queue)?;
         for (_, from, range) in &suspects {
             let layout = Layout::contiguous(&from.layout.shape, from.layout.item_size)?;
             queue.copy_region(from, &Region::new(packed.slice(range.clone())?, layout)?)?;
         }
-        let on_host = if packed.is_host_visible() { packed } else { super::download(&packed, self.target)? };
+        let on_host = if packed.is_host_visible() { packed } else { super::download(&packed, target)? };
         on_host.wait()?;
         let elements = on_host.host_read()?;
-        let is_empty = |range: &Range<usize>| elements.get(range.clone()).is_some_and(|part| is_all(part, self.plan.chunks.fill_bytes()));
+        let is_empty = |range: &Range<usize>| elements.get(range.clone()).is_some_and(|part| is_all(part, plan.chunks.fill_bytes()));
         Ok(suspects.into_iter().filter(|(_, _, range)| is_empty(range)).map(|(tile, _, _)| tile).collect())
     }
 
@@ -193,29 +225,29 @@ impl Batch<'_> {
     }
 
     /// The elements of a whole chunk, with the axes as they are stored: in the source, or beside fill values where the chunk reaches beyond the array.
-    fn elements(&self, leaf: &Leaf<'_>) -> Result<Region, ArrayError> {
+    fn elements(&self, leaf: &Leaf<'_>, plan: &Plan, target: &DeviceTarget) -> Result<Region, ArrayError> {
         let from = self.place(leaf)?;
         if leaf.parts.iter().all(|part| part.inside == part.chunk_len) {
-            return self.as_stored(from);
+            return as_stored(plan, from);
         }
-        let whole = self.filled()?;
+        let whole = self.filled(plan, target)?;
         let layout = Layout { shape: from.layout.shape.clone(), ..self.bound.layout.clone() };
-        self.target.queue.copy_region(&from, &Region::new(whole.buffer.clone(), layout)?)?;
+        target.queue.copy_region(&from, &Region::new(whole.buffer.clone(), layout)?)?;
         Ok(whole)
     }
 
     /// A chunk of fill values, with the axes as they are stored.
-    fn filled(&self) -> Result<Region, ArrayError> {
-        let buffer = self.target.device.allocate(self.bound.byte_len, &*self.target.queue)?;
-        let whole = self.as_stored(Region::new(buffer, self.bound.layout.clone())?)?;
-        self.target.queue.fill_region(&whole, self.plan.chunks.fill_bytes())?;
+    fn filled(&self, plan: &Plan, target: &DeviceTarget) -> Result<Region, ArrayError> {
+        let buffer = target.device.allocate(self.bound.byte_len, &*target.queue)?;
+        let whole = as_stored(plan, Region::new(buffer, self.bound.layout.clone())?)?;
+        target.queue.fill_region(&whole, plan.chunks.fill_bytes())?;
         Ok(whole)
     }
+}
 
-    fn as_stored(&self, region: Region) -> Result<Region, ArrayError> {
-        let Layout { offset, shape, strides, item_size } = region.layout;
-        let order = &self.plan.chunks.order;
-        let (shape, strides) = order.iter().filter_map(|&axis| Some((shape.get(axis).copied()?, strides.get(axis).copied()?))).unzip();
-        Ok(Region::new(region.buffer, Layout { offset, shape, strides, item_size })?)
-    }
+fn as_stored(plan: &Plan, region: Region) -> Result<Region, ArrayError> {
+    let Layout { offset, shape, strides, item_size } = region.layout;
+    let order = &plan.chunks.order;
+    let (shape, strides) = order.iter().filter_map(|&axis| Some((shape.get(axis).copied()?, strides.get(axis).copied()?))).unzip();
+    Ok(Region::new(region.buffer, Layout { offset, shape, strides, item_size })?)
 }

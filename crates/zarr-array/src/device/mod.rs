@@ -33,7 +33,7 @@ mod scatter;
 
 pub use each::ReadEachToDevice;
 pub(crate) use encode::Prepared;
-use encode::prepare;
+use encode::Preparing;
 pub use observe::{Observer, Stage};
 use pipeline::{Answer, Host, Pipeline, answers};
 
@@ -294,27 +294,37 @@ impl Array {
     }
 
     /// Writes elements that lie on a device, in C order over the selection, without gaps, in pieces of the staging size (at least a row of chunks each). Of
-    /// chunks that are written whole, the device encodes what its codecs take from the array's side, as [`Array::explain`] says; bytes are downloaded once
-    /// for each piece, and the host encodes the rest. Memory that the host shares is read from where it is.
+    /// chunks that are written whole, the device encodes what its codecs take from the array's side, as [`Array::explain`] says; what comes out is downloaded once
+    /// for each piece, and the host encodes the rest. It stores a piece while the device is at the next one. Memory that the host shares is read from where it is.
     ///
     /// # Errors
     /// As [`Array::write`]; when the device fails.
     pub fn write_from_device(&self, selection: &Selection, source: &Buffer, target: &DeviceTarget) -> Result<(), ArrayError> {
         let resolved = self.check_source(selection, source)?;
         let mut start = 0;
+        let mut ready = None;
         for piece in self.pieces_from(&resolved, source, target)? {
             let plan = block_on(self.look_outside(self.resolved_plan(&piece)?))?;
             let len = plan.output_layout()?.span()?.len();
-            match self.fetch_piece(&plan, &source.slice(start..start + len)?, target)? {
-                Piece::Prepared(chunks) => self.write_plan(plan, Data::Prepared(&chunks), || OwnedData::Prepared(Arc::clone(&chunks)))?,
-                Piece::Elements(elements) => {
-                    let bytes = elements.host_read()?;
-                    self.write_plan(plan, Data::Fixed(&bytes), || OwnedData::Fixed(bytes::Bytes::copy_from_slice(&bytes)))?;
-                }
+            let begun = self.begin_piece(&plan, &source.slice(start..start + len)?, target)?;
+            if let Some((plan, piece)) = ready.take() {
+                self.write_piece(plan, piece)?;
             }
+            let piece = begun.finish(&plan, target)?;
+            ready = Some((plan, piece));
             start += len;
         }
-        Ok(())
+        ready.map_or(Ok(()), |(plan, piece)| self.write_piece(plan, piece))
+    }
+
+    fn write_piece(&self, plan: Plan, piece: Piece) -> Result<(), ArrayError> {
+        match piece {
+            Piece::Prepared(chunks) => self.write_plan(plan, Data::Prepared(&chunks), || OwnedData::Prepared(Arc::clone(&chunks))),
+            Piece::Elements(elements) => {
+                let bytes = elements.host_read()?;
+                self.write_plan(plan, Data::Fixed(&bytes), || OwnedData::Fixed(bytes::Bytes::copy_from_slice(&bytes)))
+            }
+        }
     }
 
     /// As [`Array::write_from_device`], on the threads of the pool.
@@ -329,7 +339,7 @@ impl Array {
             let len = plan.output_layout()?.span()?.len();
             let (array, part, target) = (self.clone(), source.slice(start..start + len)?, target.clone());
             let fetch = move || -> Result<(Plan, OwnedData), ArrayError> {
-                let data = match array.fetch_piece(&plan, &part, &target)? {
+                let data = match array.begin_piece(&plan, &part, &target)?.finish(&plan, &target)? {
                     Piece::Prepared(chunks) => OwnedData::Prepared(chunks),
                     Piece::Elements(elements) => OwnedData::Fixed(elements.host_read()?.to_vec().into()),
                 };
@@ -348,14 +358,12 @@ impl Array {
         if source.is_host_visible() && !on_device { Ok(vec![resolved.clone()]) } else { self.pieces(resolved, target.staging) }
     }
 
-    /// Brings what the host needs of a piece to where it reads it, and waits for it.
-    fn fetch_piece(&self, plan: &Plan, source: &Buffer, target: &DeviceTarget) -> Result<Piece, ArrayError> {
-        if let Some(chunks) = prepare(plan, source, self.empty().keep, target)? {
-            return Ok(Piece::Prepared(Arc::new(chunks)));
+    /// Enqueues what brings the host what it needs of a piece.
+    fn begin_piece(&self, plan: &Plan, source: &Buffer, target: &DeviceTarget) -> Result<BegunPiece, ArrayError> {
+        if let Some(chunks) = encode::begin(plan, source, self.empty().keep, target)? {
+            return Ok(BegunPiece::Chunks(chunks));
         }
-        let elements = if source.is_host_visible() { source.clone() } else { download(source, target)? };
-        elements.wait()?;
-        Ok(Piece::Elements(elements))
+        Ok(BegunPiece::Elements(if source.is_host_visible() { source.clone() } else { download(source, target)? }))
     }
 
     /// Checks that a buffer is as long as a selection.
@@ -403,9 +411,30 @@ impl Array {
     }
 }
 
+/// A piece of a write on its way to the host.
+enum BegunPiece {
+    /// Chunks that the device encodes, wholly or in part.
+    Chunks(Preparing),
+    /// Elements.
+    Elements(Buffer),
+}
+
+impl BegunPiece {
+    /// Waits until the host has it.
+    fn finish(self, plan: &Plan, target: &DeviceTarget) -> Result<Piece, ArrayError> {
+        match self {
+            Self::Chunks(chunks) => Ok(Piece::Prepared(Arc::new(chunks.finish(plan, target)?))),
+            Self::Elements(elements) => {
+                elements.wait()?;
+                Ok(Piece::Elements(elements))
+            }
+        }
+    }
+}
+
 /// What the host has of a piece of a write.
 enum Piece {
-    /// Chunks that the device encoded in part.
+    /// Chunks that the device encoded, wholly or in part.
     Prepared(Arc<Prepared>),
     /// Elements.
     Elements(Buffer),

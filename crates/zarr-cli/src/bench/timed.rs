@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use zarr::buffer_api::{Buffer, BufferError, Device, DeviceId, Event, Queue, QueueId, Region};
 use zarr::codec_api::{
-    Bound, CodecError, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Limits, Placement, Representation, Segment,
-    Stage, Ticket,
+    Bound, CodecError, CodecProvider, DeviceContext, DeviceSegment, DeviceSlot, Direction, Encoded, Limits, Placement, Representation,
+    Segment, Stage, Ticket,
 };
 use zarr::meta::Extension;
 use zarr::{DeviceTarget, Registry};
@@ -226,8 +226,8 @@ impl DeviceSegment for TimedSegment {
         self.inner.scatters()
     }
 
-    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        self.inner.encode(slots, context)
+    fn encode(&self, chunks: &[Region], context: &DeviceContext<'_>) -> Result<Encoded, CodecError> {
+        self.inner.encode(chunks, context)
     }
 
     fn scratch_len(&self, slots: usize) -> u64 {

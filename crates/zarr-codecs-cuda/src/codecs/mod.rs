@@ -17,6 +17,7 @@ pub(crate) mod shuffle;
 pub(crate) mod spans;
 pub(crate) mod transpose;
 pub(crate) mod zstd;
+pub(crate) mod zstd_encode;
 
 use zarr_codec_api::{ByteLen, Direction, Stage};
 
@@ -59,13 +60,14 @@ pub(crate) fn step(stage: &Stage, direction: Direction) -> Option<Step> {
     }
     match name {
         "bytes" | "endian" => bytes::step(stage),
-        "zstd" | "numcodecs.zstd" => match direction {
-            Direction::Decode => {
-                let decoded = len(&stage.decoded).filter(|&len| zstd::takes(len))?;
-                Some(Step::Compressed { compression: Compression::Zstd, decoded })
-            }
-            Direction::Encode => None,
-        },
+        "zstd" | "numcodecs.zstd" => {
+            let decoded = len(&stage.decoded).filter(|&len| zstd::takes(len))?;
+            let checksum = match direction {
+                Direction::Decode => false,
+                Direction::Encode => zstd_encode::checksum(stage)?,
+            };
+            Some(Step::Compressed { compression: Compression::Zstd { checksum }, decoded })
+        }
         "blosc" | "numcodecs.blosc" => match direction {
             Direction::Decode => {
                 let compression = blosc::compression(stage)?;

@@ -1,7 +1,7 @@
 //! Two toy devices, for tests on machines without a real one.
 //!
 //! [`OpaqueDevice`] has memory that the host cannot dereference, as a discrete GPU does. [`UnifiedDevice`] has memory that both see. Both run
-//! their queues later, each on a thread of its own, and both count what they are asked to do ([`Counters`]). They decode `zstd` and
+//! their queues later, each on a thread of its own, and both count what they are asked to do ([`Counters`]). They decode and encode `zstd` and
 //! little-endian `bytes` natively ([`ToyProvider`]) and lack all other codecs.
 //!
 //! A toy device notes what its users did wrong ([`Violation`]): work on the same bytes by two queues that nothing orders, reads of

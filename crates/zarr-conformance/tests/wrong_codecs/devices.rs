@@ -1,13 +1,14 @@
 //! Codecs on a device, honest or wrong in one way, around those of the toy devices.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use zarr_buffer_api::{Buffer, BufferError, Device, Event, Layout, Queue, QueueId, Region};
 use zarr_codec_api::{
     ArrayRepresentation, Bound, CodecError, CodecErrorKind, CodecProvider, Completion, DeviceContext, DeviceSegment, DeviceSlot, Direction,
-    Limits, Placement, Registry, Representation, Segment, Stage, Ticket,
+    Encoded, Limits, Placement, Registry, Representation, Segment, Stage, Ticket,
 };
 use zarr_conformance::Suite;
 use zarr_conformance::codec::device::DeviceCodecUnderTest;
@@ -41,9 +42,23 @@ enum Fault {
     WrongOnASecondQueue,
     // Of encoding:
     EncodesThePairSwapped,
+    SwapsTheRangesOfAPair,
+    LeavesAGapInAPair,
+    OneRangeTooFewOfAPair,
+    RangesOfAPairPassTheEnd,
+    EncodesABitWrongInAPair,
+    SpoilsTheLastByteOfAPair,
+    EncodesPairsToTooMuch,
+    RefusesToEncodePairs,
+    FailsAllButTheFirst,
+    MarksThoseBehindOthers,
+    MarksEverySecondBatch,
     EncodesAsIfContiguous,
     EncodesAlignedOnly,
-    EncodesIntoMoreRoom,
+    EncodesWhenWaitedFor,
+    EncodesTheFrontOfMore,
+    EncodingTakesMoreThanDeclared,
+    EncodingIgnoresTheBudget,
 }
 
 #[derive(Debug)]
@@ -98,6 +113,61 @@ impl Completion for WrongCompletion {
     }
 }
 
+/// Ranges known before, or all that is left to be done when somebody asks for them.
+#[derive(Debug)]
+struct WrongRanges {
+    event: Event,
+    ranges: Vec<Option<Range<usize>>>,
+    late: Option<LateEncoding>,
+}
+
+#[derive(Debug)]
+struct LateEncoding {
+    inner: Arc<dyn DeviceSegment>,
+    device: Arc<dyn Device>,
+    queue: Arc<dyn Queue>,
+    chunks: Vec<Region>,
+    output: Buffer,
+}
+
+impl LateEncoding {
+    fn run(&self) -> Result<Vec<Result<Range<usize>, CodecError>>, CodecError> {
+        let Encoded { bytes, ticket } = self.inner.encode(
+            &self.chunks,
+            &DeviceContext { device: &*self.device, queue: &*self.queue, scratch_budget: self.inner.scratch_len(self.chunks.len()) },
+        )?;
+        let ranges = ticket.wait()?;
+        let end = ranges.iter().flatten().map(|range| range.end).max().unwrap_or(0);
+        self.queue.copy(&bytes.slice(0..end)?, &self.output.slice(0..end)?)?;
+        Ok(ranges)
+    }
+}
+
+impl Completion<Range<usize>> for WrongRanges {
+    fn event(&self) -> &Event {
+        &self.event
+    }
+    fn statuses(&self) -> Result<Vec<Result<Range<usize>, CodecError>>, BufferError> {
+        let bad = || CodecError::format("wrong", "bad");
+        Ok(match &self.late {
+            Some(late) => late.run().unwrap_or_else(|_| late.chunks.iter().map(|_| Err(bad())).collect()),
+            None => self.ranges.iter().map(|range| range.clone().ok_or_else(bad)).collect(),
+        })
+    }
+}
+
+/// A frame of zstd that decodes to nothing, of that many bytes and its header.
+fn skipped(len: usize) -> Vec<u8> {
+    [&0x184D_2A50_u32.to_le_bytes()[..], &(len as u32).to_le_bytes(), &vec![0; len]].concat()
+}
+
+/// Of the same box, as if without gaps.
+fn as_if_contiguous(region: &Region) -> Result<Region, CodecError> {
+    let Region { buffer, layout } = region;
+    let offset = layout.span()?.start;
+    Ok(Region { buffer: buffer.clone(), layout: Layout { offset, ..Layout::contiguous(&layout.shape, layout.item_size)? } })
+}
+
 fn fill(queue: &dyn Queue, region: &Region, value: u8) -> Result<(), CodecError> {
     Ok(queue.fill_region(region, &vec![value; region.layout.item_size])?)
 }
@@ -109,6 +179,18 @@ fn look(device: &dyn Device, queue: &dyn Queue, buffer: &Buffer) -> Result<Vec<u
     back.wait()?;
     let bytes = back.host_read()?.to_vec();
     Ok(bytes)
+}
+
+/// Bytes to the device, of whose memory nobody keeps count.
+fn upload(device: &dyn Device, queue: &dyn Queue, bytes: &[u8]) -> Result<Buffer, CodecError> {
+    let staging = device.allocate_staging(bytes.len())?;
+    staging.host_write()?.copy_from_slice(bytes);
+    if device.is_unified() {
+        return Ok(staging);
+    }
+    let buffer = device.allocate(bytes.len(), queue)?;
+    queue.copy(&staging, &buffer)?;
+    Ok(buffer)
 }
 
 /// The byte behind a buffer, if the allocation goes on there.
@@ -135,9 +217,7 @@ impl DeviceSegment for WrongSegment {
             Fault::TakesMoreThanDeclared => drop(context.device.allocate(1000, context.queue)?),
             Fault::IgnoresStrides => {
                 for slot in &mut slots {
-                    let layout = &slot.decoded.layout;
-                    let start = layout.span()?.start;
-                    slot.decoded.layout = Layout { offset: start, ..Layout::contiguous(&layout.shape, layout.item_size)? };
+                    slot.decoded = as_if_contiguous(&slot.decoded)?;
                 }
             }
             Fault::CutsDestinations => {
@@ -185,32 +265,67 @@ impl DeviceSegment for WrongSegment {
         self.inner.scratch_len(slots) + if self.fault == Fault::TrustsWhatScratchHolds { 16 } else { 0 }
     }
 
-    fn encode(&self, slots: &[DeviceSlot], context: &DeviceContext<'_>) -> Result<Ticket, CodecError> {
-        let mut slots = slots.to_vec();
+    fn encode(&self, chunks: &[Region], context: &DeviceContext<'_>) -> Result<Encoded, CodecError> {
+        let mut chunks = chunks.to_vec();
+        let mut context = *context;
+        let is_pair = chunks.len() == 2;
+        let batch = self.work.fetch_add(1, Ordering::Relaxed);
         match self.fault {
-            Fault::EncodesThePairSwapped if slots.len() == 2 => {
-                let (first, second) = (slots[0].encoded.clone(), slots[1].encoded.clone());
-                (slots[0].encoded, slots[1].encoded) = (second, first);
-            }
-            Fault::EncodesAsIfContiguous => {
-                for slot in &mut slots {
-                    let layout = &slot.decoded.layout;
-                    let start = layout.span()?.start;
-                    slot.decoded.layout = Layout { offset: start, ..Layout::contiguous(&layout.shape, layout.item_size)? };
+            Fault::EncodesThePairSwapped if is_pair => chunks.reverse(),
+            Fault::RefusesToEncodePairs if is_pair => return Err(CodecError::parameter("wrong", "a pair")),
+            Fault::EncodesAsIfContiguous => chunks = chunks.iter().map(as_if_contiguous).collect::<Result<_, _>>()?,
+            Fault::EncodesAlignedOnly => {
+                let is_aligned = |chunk: &Region| (chunk.buffer.address() + chunk.layout.offset as u64).is_multiple_of(4);
+                if chunks.iter().any(|chunk| chunk.layout.is_contiguous() && !is_aligned(chunk)) {
+                    return Err(CodecError::parameter("wrong", "unaligned"));
                 }
             }
-            Fault::EncodesAlignedOnly if slots.iter().any(|slot| !slot.encoded.address().is_multiple_of(4)) => {
-                return Err(CodecError::parameter("wrong", "unaligned"));
-            }
-            Fault::EncodesIntoMoreRoom => {
-                for slot in &mut slots {
-                    let len = slot.decoded.layout.len() * slot.decoded.layout.item_size;
-                    slot.encoded = slot.encoded.slice(0..len.min(slot.encoded.len()))?;
+            Fault::EncodesTheFrontOfMore => {
+                for chunk in &mut chunks {
+                    if let [len] = &mut chunk.layout.shape[..] {
+                        *len = 30.min(*len);
+                    }
                 }
+            }
+            Fault::EncodingTakesMoreThanDeclared => drop(context.device.allocate(1000, context.queue)?),
+            Fault::EncodingIgnoresTheBudget => context.scratch_budget = u64::MAX,
+            Fault::EncodesWhenWaitedFor if context.scratch_budget >= self.scratch_len(chunks.len()) => {
+                let output = context.device.allocate(self.scratch_len(chunks.len()) as usize, context.queue)?;
+                let (inner, device, queue) = (Arc::clone(&self.inner), Arc::clone(&self.device), Arc::clone(&self.other));
+                let late = Some(LateEncoding { inner, device, queue, chunks, output: output.clone() });
+                let ticket = Ticket::new(WrongRanges { event: context.queue.record()?, ranges: Vec::new(), late });
+                return Ok(Encoded { bytes: output, ticket });
             }
             _ => {}
         }
-        self.inner.encode(&slots, context)
+        let Encoded { bytes, ticket } = self.inner.encode(&chunks, &context)?;
+        if self.fault == Fault::None {
+            return Ok(Encoded { bytes, ticket });
+        }
+        let ranges: Vec<Range<usize>> = ticket.wait()?.into_iter().collect::<Result<_, _>>()?;
+        let end = ranges.last().map_or(0, |range| range.end);
+        let found = look(context.device, context.queue, &bytes.slice(0..end)?)?;
+        let mut encoded: Vec<Vec<u8>> = ranges.into_iter().map(|range| found[range].to_vec()).collect();
+        self.spoil_encoded(&mut encoded, batch);
+        let mut end = 0;
+        let mut ranges: Vec<Option<Range<usize>>> = Vec::new();
+        for chunk in &encoded {
+            ranges.push(Some(end..end + chunk.len()));
+            end += chunk.len();
+        }
+        match self.fault {
+            Fault::SwapsTheRangesOfAPair if is_pair => ranges.reverse(),
+            Fault::LeavesAGapInAPair if is_pair => {
+                encoded[0].push(0);
+                ranges[1] = ranges[1].clone().map(|range| range.start + 1..range.end + 1);
+            }
+            Fault::OneRangeTooFewOfAPair if is_pair => drop(ranges.pop()),
+            Fault::RangesOfAPairPassTheEnd if is_pair => drop(encoded[1].pop()),
+            Fault::FailsAllButTheFirst => ranges.iter_mut().skip(1).for_each(|range| *range = None),
+            _ => {}
+        }
+        let bytes = upload(&*self.device, context.queue, &encoded.concat())?;
+        Ok(Encoded { bytes, ticket: Ticket::new(WrongRanges { event: context.queue.record()?, ranges, late: None }) })
     }
 }
 
@@ -241,6 +356,22 @@ impl WrongSegment {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Does wrong what was encoded right.
+    fn spoil_encoded(&self, encoded: &mut [Vec<u8>], batch: u64) {
+        match self.fault {
+            Fault::EncodesABitWrongInAPair if encoded.len() == 2 => {
+                let mut bytes = zstd::bulk::decompress(&encoded[1], 1000).unwrap();
+                bytes[7] ^= 1;
+                encoded[1] = zstd::bulk::compress(&bytes, 1).unwrap();
+            }
+            Fault::SpoilsTheLastByteOfAPair if encoded.len() == 2 => *encoded[1].last_mut().unwrap() ^= 1,
+            Fault::EncodesPairsToTooMuch if encoded.len() == 2 => encoded[0].extend(skipped(65 << 10)),
+            Fault::MarksThoseBehindOthers => encoded.iter_mut().skip(1).for_each(|chunk| chunk.extend(skipped(0))),
+            Fault::MarksEverySecondBatch if batch % 2 == 1 => encoded.iter_mut().for_each(|chunk| chunk.extend(skipped(0))),
+            _ => {}
+        }
     }
 
     /// Works on copies of the destinations, of which nobody knows, and brings them home once somebody asks how it went; or never.
@@ -322,8 +453,15 @@ fn unified(fault: Fault) -> Suite {
     suite(fault, device, inner)
 }
 
+/// Of which the host encodes what the size of depends on data.
+fn exact(fault: Fault) -> Suite {
+    let device = OpaqueDevice::new(2);
+    let inner = device.provider().without_encoding("zstd");
+    suite(fault, device, inner)
+}
+
 pub(crate) fn honest() -> Vec<Suite> {
-    vec![opaque(Fault::None), unified(Fault::None)]
+    vec![opaque(Fault::None), unified(Fault::None), exact(Fault::None)]
 }
 
 pub(crate) fn wrong() -> Vec<Wrong> {
@@ -351,8 +489,23 @@ pub(crate) fn wrong() -> Vec<Wrong> {
         found(Fault::NeverWritesBack, "device-codec/decode"),
         alone(Fault::WrongOnASecondQueue, "device-codec/two-queues"),
         alone(Fault::EncodesThePairSwapped, "device-codec/encode"),
+        Wrong::alone("EncodesThePairSwapped, to a size that is known", "device-codec/encode", || exact(Fault::EncodesThePairSwapped)),
+        alone(Fault::SwapsTheRangesOfAPair, "device-codec/encode"),
+        alone(Fault::LeavesAGapInAPair, "device-codec/encode"),
+        alone(Fault::OneRangeTooFewOfAPair, "device-codec/encode"),
+        alone(Fault::RangesOfAPairPassTheEnd, "device-codec/encode"),
+        alone(Fault::EncodesABitWrongInAPair, "device-codec/encode"),
+        alone(Fault::SpoilsTheLastByteOfAPair, "device-codec/encode"),
+        alone(Fault::EncodesPairsToTooMuch, "device-codec/encode"),
+        alone(Fault::RefusesToEncodePairs, "device-codec/encode"),
+        found(Fault::FailsAllButTheFirst, "device-codec/encode"),
+        alone(Fault::MarksThoseBehindOthers, "device-codec/encode/same"),
+        alone(Fault::MarksEverySecondBatch, "device-codec/encode/same"),
         alone(Fault::EncodesAsIfContiguous, "device-codec/encode/scatter"),
         alone(Fault::EncodesAlignedOnly, "device-codec/encode/unaligned"),
-        alone(Fault::EncodesIntoMoreRoom, "device-codec/encode/other-size"),
+        alone(Fault::EncodesWhenWaitedFor, "device-codec/encode/ordered"),
+        alone(Fault::EncodesTheFrontOfMore, "device-codec/encode/other-size"),
+        alone(Fault::EncodingTakesMoreThanDeclared, "device-codec/encode/scratch"),
+        alone(Fault::EncodingIgnoresTheBudget, "device-codec/encode/scratch"),
     ]
 }

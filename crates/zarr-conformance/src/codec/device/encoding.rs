@@ -1,18 +1,36 @@
-use zarr_buffer_api::{Layout, Region};
-use zarr_codec_api::{CodecError, DeviceSlot, Direction, EncodeSlot, Placement, Registry, Scratch, Segment, Source, Stage};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use zarr_buffer_api::{Buffer, Layout, Queue, Region};
+use zarr_codec_api::{
+    Chain, CodecError, CodecErrorKind, DeviceContext, Direction, EncodeSlot, Encoded, Placement, Policy, Registry, Scratch, Segment,
+    Source, Stage, Target,
+};
 
 use super::bound::Bound;
-use super::runner::{CANARY, Runner, laid_out};
+use super::memory::Metered;
+use super::runner::{Runner, laid_out};
 use super::{DeviceCodecCase, DeviceCodecSubject, case};
 use crate::suite::{Broken, Trial, ensure, ensure_same};
 
 /// They hold where the provider takes the first stages of the chain for encoding; where it takes none, there is nothing to hold.
 pub(super) fn cases() -> Vec<DeviceCodecCase> {
     vec![
-        case("encode", "what the device encodes is what the reference encodes, in batches of any number and order", encode),
-        case("encode/scatter", "a chunk encodes to the same from a strided source", scatter),
-        case("encode/unaligned", "sources and room for encoded bytes lie at any alignment, and nothing beside the room changes", unaligned),
-        case("encode/other-size", "room of another size than the encoded chunk's is refused, and nothing is written", other_size),
+        case(
+            "encode",
+            "chunks encode to what the reference makes of them, or decodes alike, one behind the other, in batches of any number and order",
+            encode,
+        ),
+        case("encode/same", "a chunk encodes to the same bytes each time, alone and beside any others", same),
+        case("encode/scatter", "of a strided source its elements are encoded, and nothing beside them", scatter),
+        case("encode/unaligned", "sources lie at any alignment", unaligned),
+        case("encode/ordered", "elements come by another queue, which may overwrite them right after the call", ordered),
+        case("encode/other-size", "a source of another size than the chunk's is refused", other_size),
+        case(
+            "encode/scratch",
+            "a batch takes no more memory than was declared, whatever that holds beforehand, and one over budget is refused as a limit",
+            scratch,
+        ),
     ]
 }
 
@@ -21,8 +39,10 @@ struct Encoder {
     runner: Runner,
     /// Decoded, and encoded by the reference.
     chunks: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Bytes of an encoded chunk.
-    room: usize,
+    /// The stages on the host, where encoders may make different bytes of a chunk. `None` where all make the same.
+    decoder: Option<Chain>,
+    /// The most bytes of an encoded chunk.
+    most: u64,
 }
 
 impl Encoder {
@@ -37,34 +57,80 @@ impl Encoder {
             return Err(Broken::Failed("a segment on the host, from a provider that was to be checked on a device".into()));
         };
         let stages = &stages[..bound.consumed];
-        let exact = stages.last().map(|stage| stage.encoded.byte_len()).transpose()?.flatten().and_then(|len| len.exact());
-        let room = exact.ok_or_else(|| Broken::Failed("takes stages to encode whose encoded size is not known before".into()))? as usize;
-        let decoder = Bound::of(subject)?;
+        let len = stages.last().map(|stage| stage.encoded.byte_len()).transpose()?.flatten();
+        let len = len.ok_or_else(|| Broken::Failed("takes stages to encode whose encoded size is not bounded".into()))?;
+        let decoder = match len.exact() {
+            Some(_) => None,
+            None => {
+                let codecs: Vec<_> = stages.iter().map(|stage| stage.codec.clone()).collect();
+                Some(Chain::bind(&codecs, subject.reference().representation().clone(), subject.host(), &Policy::Host)?)
+            }
+        };
+        let bound = Bound::of(subject)?;
         let mut chunks = Vec::new();
-        for (_, decoded) in &decoder.chunks {
+        for (_, decoded) in &bound.chunks {
             chunks.push((decoded.clone(), encode_on_host(subject.host(), stages, decoded)?));
         }
-        Ok(Some(Self { runner: Runner { segment, ..decoder.runner }, chunks, room }))
+        Ok(Some(Self { runner: Runner { segment, ..bound.runner }, chunks, decoder, most: len.upper() }))
     }
 
-    /// Encodes chunks one behind the other, `gap` bytes before each, `skew` bytes before each source. Gives statuses and all bytes.
-    fn encode(&self, order: &[usize], gap: usize, skew: usize) -> Result<(Vec<bool>, Vec<u8>), Broken> {
+    /// Encodes chunks from sources of their own, `skew` bytes before each.
+    fn encode(&self, order: &[usize], skew: usize) -> Result<Vec<Vec<u8>>, Broken> {
+        let queue = self.runner.device.create_queue()?;
+        self.encode_in(&self.runner.context(&*queue, order.len()), order, skew)
+    }
+
+    /// The same in a context.
+    fn encode_in(&self, context: &DeviceContext<'_>, order: &[usize], skew: usize) -> Result<Vec<Vec<u8>>, Broken> {
         let runner = &self.runner;
-        let queue = runner.device.create_queue()?;
-        let pitch = self.room + gap;
-        let output = runner.upload(&*queue, &vec![CANARY; order.len() * pitch + gap])?;
-        let mut slots = Vec::new();
-        for (slot, &index) in order.iter().enumerate() {
-            let source = runner.upload(&*queue, &[&vec![0xFF; skew], self.chunks[index].0.as_slice()].concat())?;
-            let start = slot * pitch + gap;
-            let decoded = Region::new(source, runner.contiguous(skew)?)?;
-            slots.push(DeviceSlot { encoded: output.slice(start..start + self.room)?, decoded });
+        let mut sources = Vec::with_capacity(order.len());
+        for &index in order {
+            let source = runner.upload(context.queue, &[&vec![0xFF; skew], self.chunks[index].0.as_slice()].concat())?;
+            sources.push(Region::new(source, runner.contiguous(skew)?)?);
         }
-        let ticket = runner.segment.encode(&slots, &runner.context(&*queue, slots.len()))?;
-        drop(slots);
-        let statuses: Vec<bool> = ticket.wait()?.iter().map(Result::is_ok).collect();
-        ensure!(statuses.len() == order.len(), "{} statuses for {} slots", statuses.len(), order.len());
-        Ok((statuses, runner.download(&*queue, &output)?))
+        let encoded = runner.segment.encode(&sources, context)?;
+        // The work holds on to what it needs.
+        drop(sources);
+        self.taken_apart(context.queue, encoded, order.len())
+    }
+
+    /// The chunks of a batch, all of which are good.
+    fn taken_apart(&self, queue: &dyn Queue, encoded: Encoded, count: usize) -> Result<Vec<Vec<u8>>, Broken> {
+        let Encoded { bytes, ticket } = encoded;
+        let ranges = ticket.wait()?;
+        ensure!(ranges.len() == count, "{} statuses for {count} chunks", ranges.len());
+        let ranges = ranges.into_iter().collect::<Result<Vec<_>, CodecError>>()?;
+        let mut end = 0;
+        for Range { start, end: next } in &ranges {
+            ensure!(*start == end && next >= start, "chunks of the batch lie at {ranges:?}, not one behind the other");
+            end = *next;
+        }
+        ensure!(end <= bytes.len(), "chunks of the batch lie up to byte {end} of {}", bytes.len());
+        // What lies behind them was perhaps never written.
+        let found = self.runner.download(queue, &bytes.slice(0..end)?)?;
+        Ok(ranges.into_iter().map(|range| found[range].to_vec()).collect())
+    }
+
+    /// Holds encoded bytes of a batch against what they are to be.
+    fn check(&self, what: &str, order: &[usize], found: &[Vec<u8>]) -> Result<(), Broken> {
+        for (&index, found) in order.iter().zip(found) {
+            ensure!(found.len() as u64 <= self.most, "{what}: a chunk of {} encoded bytes, {} are the most", found.len(), self.most);
+            let (decoded, expected) = &self.chunks[index];
+            match &self.decoder {
+                None => ensure_same(what, found, expected)?,
+                Some(chain) => {
+                    let decode = |encoded: &[u8]| {
+                        let mut bytes = vec![0; decoded.len()];
+                        chain.decode(encoded, Target::Exact(&mut bytes), &mut Scratch::new()).map(|_| bytes)
+                    };
+                    let bytes =
+                        decode(found).map_err(|error| Broken::Failed(format!("{what}: the reference does not decode it: {error}")))?;
+                    // Of lossy codecs, what the reference keeps.
+                    ensure_same(&format!("{what}, decoded"), &bytes, &decode(expected)?)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -93,11 +159,29 @@ fn encode(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
     let count = encoder.chunks.len();
     let many = (0..subject.many().max(3)).map(|index| index * 3 % count).collect();
-    for order in [vec![], vec![0], vec![count - 1, 0], (0..count).rev().collect(), many] {
-        let (statuses, output) = encoder.encode(&order, 0, 0)?;
-        ensure!(statuses.iter().all(|&good| good), "a chunk was not encoded: {statuses:?}");
-        let expected: Vec<u8> = order.iter().flat_map(|&index| encoder.chunks[index].1.clone()).collect();
-        ensure_same(&format!("encoded bytes of a batch of {}", order.len()), &output, &expected)?;
+    for order in [vec![], vec![0], vec![count - 1, 0], (0..count).rev().collect(), vec![count - 1; 3], many] {
+        let found = encoder.encode(&order, 0)?;
+        encoder.check(&format!("a chunk of a batch of {}", order.len()), &order, &found)?;
+    }
+    Ok(())
+}
+
+fn same(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
+    let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
+    let count = encoder.chunks.len();
+    let mut alone = Vec::with_capacity(count);
+    for index in 0..count {
+        alone.extend(encoder.encode(&[index], 0)?);
+    }
+    // Once more alone, and each before, between and behind others and itself.
+    let mut orders: Vec<Vec<usize>> = (0..count).map(|index| vec![index]).collect();
+    orders.extend((0..count).map(|first| (0..count).map(|index| (first + index) % count).collect()));
+    orders.extend([(0..count).rev().collect(), (0..3 * count).map(|index| index / 3).collect()]);
+    for order in orders {
+        let found = encoder.encode(&order, 0)?;
+        for (place, (&index, found)) in order.iter().zip(&found).enumerate() {
+            ensure_same(&format!("chunk {index}, once more as chunk {place} of {}", order.len()), found, &alone[index])?;
+        }
     }
     Ok(())
 }
@@ -110,12 +194,10 @@ fn scatter(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
     }
     let queue = runner.device.create_queue()?;
     let (layout, room) = runner.strided();
-    for (decoded, encoded) in &encoder.chunks {
-        let source = runner.upload(&*queue, &laid_out(&layout, decoded, room))?;
-        let output = runner.upload(&*queue, &vec![CANARY; encoder.room])?;
-        let slot = DeviceSlot { encoded: output.clone(), decoded: Region::new(source, layout.clone())? };
-        runner.segment.encode(&[slot], &runner.context(&*queue, 1))?.wait()?.into_iter().collect::<Result<(), CodecError>>()?;
-        ensure_same("encoded bytes of a strided source", &runner.download(&*queue, &output)?, encoded)?;
+    for (index, (decoded, _)) in encoder.chunks.iter().enumerate() {
+        let source = Region::new(runner.upload(&*queue, &laid_out(&layout, decoded, room))?, layout.clone())?;
+        let encoded = runner.segment.encode(&[source], &runner.context(&*queue, 1))?;
+        encoder.check("a chunk of a strided source", &[index], &encoder.taken_apart(&*queue, encoded, 1)?)?;
     }
     Ok(())
 }
@@ -124,12 +206,22 @@ fn unaligned(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> 
     let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
     let order: Vec<usize> = (0..encoder.chunks.len()).collect();
     for skew in [1, 2, 3, 5, 8] {
-        let (statuses, output) = encoder.encode(&order, skew, skew)?;
-        ensure!(statuses.iter().all(|&good| good), "an unaligned chunk was not encoded: {statuses:?}");
-        let gap = vec![CANARY; skew];
-        let mut expected: Vec<u8> = encoder.chunks.iter().flat_map(|(_, encoded)| [gap.as_slice(), encoded].concat()).collect();
-        expected.extend(&gap);
-        ensure_same(&format!("encoded bytes of chunks {skew} bytes off"), &output, &expected)?;
+        encoder.check(&format!("a chunk {skew} bytes off"), &order, &encoder.encode(&order, skew)?)?;
+    }
+    Ok(())
+}
+
+fn ordered(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
+    let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
+    let runner = &encoder.runner;
+    let (first, second) = (runner.device.create_queue()?, runner.device.create_queue()?);
+    for (index, (decoded, _)) in encoder.chunks.iter().enumerate() {
+        let source = runner.upload(&*second, decoded)?;
+        let chunk = Region::new(source.clone(), runner.contiguous(0)?)?;
+        let encoded = runner.segment.encode(&[chunk], &runner.context(&*first, 1))?;
+        let whole = Layout::contiguous(&[source.len()], 1)?;
+        second.fill_region(&Region::new(source, whole)?, &[0xEE])?;
+        encoder.check("a chunk encoded beside another queue", &[index], &encoder.taken_apart(&*second, encoded, 1)?)?;
     }
     Ok(())
 }
@@ -138,18 +230,43 @@ fn other_size(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken>
     let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
     let runner = &encoder.runner;
     let queue = runner.device.create_queue()?;
-    for (decoded, _) in &encoder.chunks {
-        for room in [encoder.room + 1, encoder.room.saturating_sub(1)].into_iter().filter(|&room| room != encoder.room) {
-            let source = runner.upload(&*queue, decoded)?;
-            let output = runner.upload(&*queue, &vec![CANARY; room])?;
-            let slot =
-                DeviceSlot { encoded: output.clone(), decoded: Region::new(source, Layout::contiguous(&runner.shape, runner.item_size)?)? };
-            let accepted = match runner.segment.encode(&[slot], &runner.context(&*queue, 1)) {
-                Ok(ticket) => ticket.wait()?.iter().all(Result::is_ok),
-                Err(_) => false,
-            };
-            ensure!(!accepted, "a chunk of {} encoded bytes is accepted with room for {room}", encoder.room);
-            ensure_same("room of another size", &runner.download(&*queue, &output)?, &vec![CANARY; room])?;
+    let elements = runner.shape.iter().product::<usize>();
+    let upload = |len: usize| -> Result<Buffer, Broken> {
+        let bytes: Vec<u8> = encoder.chunks[0].0.iter().copied().chain([0; 64]).cycle().take(len).collect();
+        runner.upload(&*queue, &bytes)
+    };
+    for other in [elements.checked_sub(1), Some(elements + 1)].into_iter().flatten() {
+        let source = Region::new(upload(other * runner.item_size)?, Layout::contiguous(&[other], runner.item_size)?)?;
+        let accepted = match runner.segment.encode(&[source], &runner.context(&*queue, 1)) {
+            Ok(encoded) => encoded.ticket.wait()?.iter().all(Result::is_ok),
+            Err(_) => false,
+        };
+        ensure!(!accepted, "a chunk of {elements} elements is encoded from {other}");
+    }
+    Ok(())
+}
+
+fn scratch(subject: &dyn DeviceCodecSubject, _: &Trial) -> Result<(), Broken> {
+    let Some(encoder) = Encoder::of(subject)? else { return Ok(()) };
+    let runner = &encoder.runner;
+    let queue = runner.device.create_queue()?;
+    for count in [1, 3, subject.many()] {
+        let order: Vec<usize> = (0..count).map(|index| index % encoder.chunks.len()).collect();
+        let metered = Metered::new(&runner.device);
+        let context = DeviceContext { device: &metered, ..runner.context(&*queue, count) };
+        let found = encoder.encode_in(&context, &order, 0)?;
+        encoder.check("a chunk encoded in used memory", &order, &found)?;
+        let (taken, declared) = (metered.taken.load(Ordering::Relaxed), runner.segment.scratch_len(count));
+        ensure!(taken <= declared, "a batch of {count} took {taken} bytes of memory, declared are {declared}");
+    }
+    let needed = runner.segment.scratch_len(1);
+    if needed > 0 {
+        let source = Region::new(runner.upload(&*queue, &encoder.chunks[0].0)?, runner.contiguous(0)?)?;
+        let context = DeviceContext { scratch_budget: 0, ..runner.context(&*queue, 1) };
+        match runner.segment.encode(&[source], &context) {
+            Err(error) if error.kind() == CodecErrorKind::Limit => {}
+            Err(error) => return Err(Broken::Failed(format!("refused as {:?} ({error}), expected Limit", error.kind()))),
+            Ok(_) => return Err(Broken::Failed(format!("took {needed} bytes of memory on a budget of 0"))),
         }
     }
     Ok(())

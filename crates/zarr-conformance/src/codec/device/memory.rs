@@ -24,13 +24,13 @@ pub(super) fn cases() -> Vec<DeviceCodecCase> {
 
 /// Temporary memory, counted and never clean: the device itself for everything else.
 #[derive(Debug)]
-struct Metered {
+pub(super) struct Metered {
     device: Arc<dyn Device>,
-    taken: AtomicU64,
+    pub(super) taken: AtomicU64,
 }
 
 impl Metered {
-    fn new(device: &Arc<dyn Device>) -> Self {
+    pub(super) fn new(device: &Arc<dyn Device>) -> Self {
         Self { device: Arc::clone(device), taken: AtomicU64::new(0) }
     }
 }
