@@ -42,14 +42,23 @@ impl Prepared {
 /// Chunks of a plan that a device encodes, all of which are written whole.
 #[derive(Debug)]
 pub(crate) struct Preparing {
-    source: Buffer,
-    source_layout: Layout,
+    source: Source,
+    nodes: Vec<ChunkNode>,
+    segment: Arc<dyn DeviceSegment>,
+    /// Chunks that the device encodes at a time.
+    most: usize,
+    /// The first of them.
+    begun: Encoded,
+    keep: bool,
+}
+
+/// Where the elements of chunks are.
+#[derive(Debug)]
+struct Source {
+    buffer: Buffer,
+    layout: Layout,
     tiles: Vec<AxisTiles>,
     bound: Arc<BoundChunk>,
-    nodes: Vec<ChunkNode>,
-    /// In the order of the nodes, so many of them in each; behind them, the last one has a chunk of fill values, if that matters.
-    parts: Vec<(usize, Encoded)>,
-    keep: bool,
 }
 
 /// Enqueues the encoding of the chunks of a plan on the device, as far as its codecs go. `None` where the device has no part in it, or too little memory for it, or not all
@@ -68,29 +77,27 @@ pub(crate) fn begin(plan: &Plan, source: &Buffer, keep: bool, target: &DeviceTar
     let first = ChunkNode { key: plan.keys.key(&chunk)?, chunk: chunk.into(), cells };
     let bound = plan.bound(&first)?.into_owned();
     let Some(Segment::Device(segment)) = bound.chain.device_encode().map(|on_device| on_device.segment.clone()) else { return Ok(None) };
-    let Some(most) = most_chunks(&*segment, target.scratch) else { return Ok(None) };
     let nodes = innermost(plan)?;
+    let Some(most) = most_chunks(&*segment, nodes.len() + usize::from(!keep), target.scratch) else { return Ok(None) };
     for node in &nodes {
         let is_whole = matches!(plan.leaves(node).as_slice(), [leaf] if plan.covers_leaf(leaf) && is_in_order(leaf));
         if !is_whole || !Arc::ptr_eq(&*plan.bound(node)?, &bound) {
             return Ok(None);
         }
     }
-    let source_layout = plan.output_layout()?;
-    let mut preparing = Preparing { source: source.clone(), source_layout, tiles, bound, nodes, parts: Vec::new(), keep };
-    preparing.enqueue(plan, &*segment, most, target)?;
-    Ok(Some(preparing))
+    let source = Source { buffer: source.clone(), layout: plan.output_layout()?, tiles, bound };
+    let begun = source.encode(plan, &nodes, keep, 0..most, &*segment, target)?;
+    Ok(Some(Preparing { source, nodes, segment, most, begun, keep }))
 }
 
-/// How many chunks a segment encodes in so much memory.
-fn most_chunks(segment: &dyn DeviceSegment, scratch: u64) -> Option<usize> {
-    let fits = |chunks: usize| segment.scratch_len(chunks) <= scratch;
-    if !fits(1) {
-        return None;
-    }
-    let mut most = 1usize;
-    while fits(most.saturating_mul(2)) && most < 1 << 30 {
-        most *= 2;
+/// How many of so many chunks a segment encodes at a time in so much memory.
+fn most_chunks(segment: &dyn DeviceSegment, chunks: usize, scratch: u64) -> Option<usize> {
+    let mut most = chunks;
+    while segment.scratch_len(most) > scratch {
+        if most <= 1 {
+            return None;
+        }
+        most = most.div_ceil(2);
     }
     Some(most)
 }
@@ -119,43 +126,28 @@ fn innermost(plan: &Plan) -> Result<Vec<ChunkNode>, ArrayError> {
 }
 
 impl Preparing {
-    fn enqueue(&mut self, plan: &Plan, segment: &dyn DeviceSegment, most: usize, target: &DeviceTarget) -> Result<(), ArrayError> {
-        let mut regions = Vec::with_capacity(self.nodes.len() + 1);
-        for node in &self.nodes {
-            let leaves = plan.leaves(node);
-            let leaf = leaves.first().ok_or_else(|| ArrayError::parameter("a chunk without elements"))?;
-            regions.push(self.elements(leaf, plan, target)?);
-        }
-        // One more chunk, of fill values: what does not look like it does not hold them.
-        if !self.keep {
-            regions.push(self.filled(plan, target)?);
-        }
-        let context = DeviceContext { device: &*target.device, queue: &*target.queue, scratch_budget: target.scratch };
-        for part in regions.chunks(most) {
-            let encoded = segment.encode(part, &context).map_err(|error| match self.nodes.first() {
-                Some(node) => plan.error(node, error),
-                None => ArrayError::parameter("an empty batch"),
-            })?;
-            self.parts.push((part.len(), encoded));
-        }
-        Ok(())
-    }
-
-    /// Waits until the host has what came out.
+    /// Waits until the host has what came out of all chunks.
     ///
     /// # Errors
     /// The first chunk that cannot be encoded; when the device fails.
-    pub(crate) fn finish(mut self, plan: &Plan, target: &DeviceTarget) -> Result<Prepared, ArrayError> {
-        let mut nodes = self.nodes.iter();
+    pub(crate) fn finish(self, plan: &Plan, target: &DeviceTarget) -> Result<Prepared, ArrayError> {
+        let Self { source, nodes, segment, most, begun, keep } = self;
+        let chunks = nodes.len() + usize::from(!keep);
         let (mut parts, mut places) = (Vec::new(), Vec::new());
-        for (count, Encoded { bytes, ticket }) in std::mem::take(&mut self.parts) {
+        let mut begun = Some(begun);
+        for start in (0..chunks).step_by(most) {
+            let range = start..chunks.min(start + most);
+            let Encoded { bytes, ticket } = match begun.take() {
+                Some(begun) => begun,
+                None => source.encode(plan, &nodes, keep, range.clone(), &*segment, target)?,
+            };
             let statuses = ticket.wait()?;
-            if statuses.len() != count {
-                return Err(ArrayError::parameter(format!("{} statuses of {count} chunks", statuses.len())));
+            if statuses.len() != range.len() {
+                return Err(ArrayError::parameter(format!("{} statuses of {} chunks", statuses.len(), range.len())));
             }
             let mut end = 0;
-            for status in statuses {
-                let place = match (status, nodes.next()) {
+            for (status, index) in statuses.into_iter().zip(range) {
+                let place = match (status, nodes.get(index)) {
                     (Ok(range), _) => range,
                     (Err(error), Some(node)) => return Err(plan.error(node, error)),
                     // That of fill values, which nothing that could be encoded looks like.
@@ -165,29 +157,68 @@ impl Preparing {
                 places.push((parts.len(), place));
             }
             let used = bytes.slice(0..end)?;
-            parts.push(if used.is_host_visible() { used } else { super::download(&used, target)? });
+            let on_host = if used.is_host_visible() { used } else { super::download(&used, target)? };
+            on_host.wait()?;
+            parts.push(on_host);
         }
-        parts.iter().try_for_each(Buffer::wait)?;
-        let empty = self.empty_chunks(&parts, &places, plan, target)?;
-        let tiles = self.nodes.iter().map(|node| plan.leaves(node).into_iter().next().map(|leaf| leaf.tile).unwrap_or_default());
+        let fill = places.get(nodes.len()).filter(|_| !keep);
+        let empty = fill.map_or(Ok(HashSet::new()), |fill| source.empty_chunks(&parts, nodes.iter().zip(&places), fill, plan, target))?;
+        let tiles = nodes.iter().map(|node| plan.leaves(node).into_iter().next().map(|leaf| leaf.tile).unwrap_or_default());
         Ok(Prepared { chunks: tiles.zip(places).collect(), parts, empty })
+    }
+}
+
+impl Source {
+    /// Enqueues the encoding of some chunks. Behind the last one, if that matters, comes one of fill values: what does not look like it does not hold them.
+    fn encode(
+        &self,
+        plan: &Plan,
+        nodes: &[ChunkNode],
+        keep: bool,
+        range: Range<usize>,
+        segment: &dyn DeviceSegment,
+        target: &DeviceTarget,
+    ) -> Result<Encoded, ArrayError> {
+        let mut regions = Vec::with_capacity(range.len());
+        for node in nodes.iter().take(range.end).skip(range.start) {
+            let leaves = plan.leaves(node);
+            let leaf = leaves.first().ok_or_else(|| ArrayError::parameter("a chunk without elements"))?;
+            regions.push(self.elements(leaf, plan, target)?);
+        }
+        if !keep && range.contains(&nodes.len()) {
+            regions.push(self.filled(plan, target)?);
+        }
+        if !segment.scatters() {
+            for region in regions.iter_mut().filter(|region| !region.layout.is_contiguous()) {
+                let layout = Layout::contiguous(&region.layout.shape, region.layout.item_size)?;
+                let buffer = target.device.allocate(self.bound.byte_len, &*target.queue)?;
+                let side_by_side = Region::new(buffer, layout)?;
+                target.queue.copy_region(region, &side_by_side)?;
+                *region = side_by_side;
+            }
+        }
+        let context = DeviceContext { device: &*target.device, queue: &*target.queue, scratch_budget: target.scratch };
+        segment.encode(&regions, &context).map_err(|error| match nodes.get(range.start).or(nodes.last()) {
+            Some(node) => plan.error(node, error),
+            None => ArrayError::parameter("an empty batch"),
+        })
     }
 
     /// The chunks that hold only the fill value. Codecs may make other elements look like it: chunks that do are looked at as they were.
-    fn empty_chunks(
+    fn empty_chunks<'a>(
         &self,
         parts: &[Buffer],
-        places: &[(usize, Range<usize>)],
+        chunks: impl Iterator<Item = (&'a ChunkNode, &'a (usize, Range<usize>))>,
+        fill: &(usize, Range<usize>),
         plan: &Plan,
         target: &DeviceTarget,
     ) -> Result<HashSet<Vec<usize>>, ArrayError> {
-        let Some(fill) = places.get(self.nodes.len()).filter(|_| !self.keep) else { return Ok(HashSet::new()) };
         let mut suspects = Vec::new();
         let mut total = 0;
         {
             let parts = parts.iter().map(Buffer::host_read).collect::<Result<Vec<_>, _>>()?;
             let bytes = |(part, range): &(usize, Range<usize>)| parts.get(*part).and_then(|bytes| bytes.get(range.clone()));
-            for (node, _) in self.nodes.iter().zip(places).filter(|(_, place)| bytes(place) == bytes(fill)) {
+            for (node, _) in chunks.filter(|(_, place)| bytes(place) == bytes(fill)) {
                 for leaf in plan.leaves(node) {
                     let from = self.place(&leaf)?;
                     let len = from.layout.len() * from.layout.item_size;
@@ -214,14 +245,14 @@ impl Preparing {
 
     /// Where the elements of a chunk lie in the source, for each axis of the array.
     fn place(&self, leaf: &Leaf<'_>) -> Result<Region, ArrayError> {
-        let Gather { offset, steps } = place(leaf, &self.tiles, &self.source_layout);
+        let Gather { offset, steps } = place(leaf, &self.tiles, &self.layout);
         let stride = |step: &Step| match step {
             Step::Stride(stride) => Ok(*stride),
             Step::List(_) => Err(ArrayError::parameter("a chunk that is scattered over the source")),
         };
         let strides = steps.iter().map(stride).collect::<Result<_, _>>()?;
-        let layout = Layout { offset, shape: tile_lens(leaf), strides, item_size: self.source_layout.item_size };
-        Ok(Region::new(self.source.clone(), layout)?)
+        let layout = Layout { offset, shape: tile_lens(leaf), strides, item_size: self.layout.item_size };
+        Ok(Region::new(self.buffer.clone(), layout)?)
     }
 
     /// The elements of a whole chunk, with the axes as they are stored: in the source, or beside fill values where the chunk reaches beyond the array.

@@ -304,12 +304,18 @@ impl Array {
         let mut start = 0;
         let mut ready = None;
         for piece in self.pieces_from(&resolved, source, target)? {
-            let plan = block_on(self.look_outside(self.resolved_plan(&piece)?))?;
-            let len = plan.output_layout()?.span()?.len();
-            let begun = self.begin_piece(&plan, &source.slice(start..start + len)?, target)?;
+            let begin = |start: usize| {
+                let plan = block_on(self.look_outside(self.resolved_plan(&piece)?))?;
+                let len = plan.output_layout()?.span()?.len();
+                let begun = self.begin_piece(&plan, &source.slice(start..start + len)?, target)?;
+                Ok::<_, ArrayError>((plan, begun, len))
+            };
+            let begun = begin(start);
+            // What is there is stored, whatever becomes of the next.
             if let Some((plan, piece)) = ready.take() {
                 self.write_piece(plan, piece)?;
             }
+            let (plan, begun, len) = begun?;
             let piece = begun.finish(&plan, target)?;
             ready = Some((plan, piece));
             start += len;
@@ -327,7 +333,7 @@ impl Array {
         }
     }
 
-    /// As [`Array::write_from_device`], on the threads of the pool.
+    /// As [`Array::write_from_device`], on the threads of the pool, and one piece after the other.
     ///
     /// # Errors
     /// As [`Array::write_from_device`].
@@ -358,12 +364,12 @@ impl Array {
         if source.is_host_visible() && !on_device { Ok(vec![resolved.clone()]) } else { self.pieces(resolved, target.staging) }
     }
 
-    /// Enqueues what brings the host what it needs of a piece.
+    /// Enqueues what the device has to do for a piece.
     fn begin_piece(&self, plan: &Plan, source: &Buffer, target: &DeviceTarget) -> Result<BegunPiece, ArrayError> {
         if let Some(chunks) = encode::begin(plan, source, self.empty().keep, target)? {
             return Ok(BegunPiece::Chunks(chunks));
         }
-        Ok(BegunPiece::Elements(if source.is_host_visible() { source.clone() } else { download(source, target)? }))
+        Ok(BegunPiece::Elements(source.clone()))
     }
 
     /// Checks that a buffer is as long as a selection.
@@ -420,11 +426,12 @@ enum BegunPiece {
 }
 
 impl BegunPiece {
-    /// Waits until the host has it.
+    /// Brings it to the host, and waits for it.
     fn finish(self, plan: &Plan, target: &DeviceTarget) -> Result<Piece, ArrayError> {
         match self {
             Self::Chunks(chunks) => Ok(Piece::Prepared(Arc::new(chunks.finish(plan, target)?))),
-            Self::Elements(elements) => {
+            Self::Elements(source) => {
+                let elements = if source.is_host_visible() { source } else { download(&source, target)? };
                 elements.wait()?;
                 Ok(Piece::Elements(elements))
             }

@@ -235,6 +235,16 @@ fn a_write_downloads_once() {
         let done = toy.counters().since(&before);
         assert_eq!(done.device_to_host.copies, 2);
         assert!(done.peak_staging_bytes <= 16 * 64 * 4, "{} bytes", done.peak_staging_bytes);
+        // Some chunks at a time, as many as fit, or all of them.
+        for scratch in [1 << 20, u64::MAX] {
+            let mut some = target.clone();
+            some.scratch = scratch;
+            let before = toy.counters();
+            array.write_from_device(&Selection::all(), &source, &some).unwrap();
+            let launched = toy.counters().since(&before).kernel_launches;
+            assert!(launches == 0 || (launched > 1) == (scratch < u64::MAX), "{launched} launches with {scratch}");
+            assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
+        }
         assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), values);
         // With too little memory on the device to encode there, the host does.
         let mut small = target.clone();
@@ -461,6 +471,9 @@ fn unfused_and_contiguous_segments_give_the_same() {
         let (array, values) = sharded(memory(), &options);
         let tensor = array.read_to_device(&Selection::all(), &target).unwrap();
         assert_eq!(wrapped.download(&tensor, &target), bytes_of(&values));
+        let other: Vec<i32> = values.iter().map(|value| value * 7 + 1).collect();
+        array.write_from_device(&Selection::all(), &wrapped.upload(&bytes_of(&other), &target), &target).unwrap();
+        assert_eq!(array.read_elements::<i32>(&Selection::all()).unwrap(), other);
     }
     toy.assert_clean();
 }

@@ -16,6 +16,7 @@ const LEVEL_MAX: i64 = 3;
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
+    #[serde(default)]
     level: i64,
     checksum: Option<bool>,
 }
