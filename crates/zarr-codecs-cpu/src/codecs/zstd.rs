@@ -84,7 +84,7 @@ impl BytesToBytes for Zstd {
         let bound = frames::bound(encoded)?;
         let room = usize::try_from(bound).unwrap_or(usize::MAX).min(limit);
         decoded.reserve(room);
-        match library::decompress(encoded, decoded) {
+        match library::decompress_growing(encoded, decoded) {
             Ok(written) if written <= limit => Ok(()),
             Ok(_) => Err(CodecError::limit(NAME, limit)),
             Err(_) if bound > limit as u64 && decoded.capacity() < usize::try_from(bound).unwrap_or(usize::MAX) => {

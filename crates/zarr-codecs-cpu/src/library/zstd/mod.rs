@@ -1,9 +1,11 @@
-//! libzstd.
+//! libzstd, and a decoder of our own for what is common.
 
 use std::cell::RefCell;
 
 use ::zstd::zstd_safe::{CCtx, CParameter, DCtx, WriteBuf, compress_bound, get_error_name};
 
+#[cfg(target_arch = "x86_64")]
+mod decode;
 pub(crate) mod frames;
 #[cfg(feature = "zstd")]
 pub(crate) mod pieces;
@@ -21,8 +23,25 @@ pub(crate) type Problem = &'static str;
 
 const NO_MEMORY: Problem = "no memory for a context";
 
-/// Decodes every frame to the start of `decoded` (of a vector: to its capacity), and answers with the number of bytes. Checksums are verified.
-pub(crate) fn decompress<T: WriteBuf + ?Sized>(encoded: &[u8], decoded: &mut T) -> Result<usize, Problem> {
+/// Decodes every frame to the start of `decoded`, and answers with the number of bytes. Checksums are verified.
+pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Result<usize, Problem> {
+    #[cfg(target_arch = "x86_64")]
+    if decode::is_supported() {
+        // SAFETY: the processor has the instructions.
+        if let Some(written) = unsafe { decode::decompress(encoded, decoded) } {
+            return Ok(written);
+        }
+    }
+    decompress_by_library(encoded, decoded)
+}
+
+/// As [`decompress`], to a vector with capacity for what comes out.
+#[cfg(feature = "zstd")]
+pub(crate) fn decompress_growing(encoded: &[u8], decoded: &mut Vec<u8>) -> Result<usize, Problem> {
+    decompress_by_library(encoded, decoded)
+}
+
+fn decompress_by_library<T: WriteBuf + ?Sized>(encoded: &[u8], decoded: &mut T) -> Result<usize, Problem> {
     DECODER.with_borrow_mut(|slot| {
         let context = match slot {
             Some(context) => context,
