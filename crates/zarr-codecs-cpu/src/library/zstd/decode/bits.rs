@@ -28,7 +28,7 @@ impl<'a> Bits<'a> {
     pub(super) fn peek(&self) -> Option<u64> {
         let left = usize::try_from(self.left).ok()?;
         // SAFETY: in front of as many whole bytes as hold the bits, which the stream has, are eight more.
-        let word = unsafe { word(self.bytes, (left + 7) / 8) };
+        let word = unsafe { word(self.bytes, left.div_ceil(8)) };
         Some(word << (left.wrapping_neg() & 7))
     }
 

@@ -8,6 +8,7 @@ use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, _bzhi_u64, _mm_bslli_si128, _mm_cvtsi128_si32, _mm_extract_epi32, _mm_insert_epi32, _mm_setr_epi32, _mm_shuffle_epi8,
 };
+use std::hint::select_unpredictable;
 
 use super::bits::Bits;
 use super::literals::{Literals, MARGIN};
@@ -68,7 +69,8 @@ pub(super) fn execute(block: &Block<'_>, repeats: &mut Repeats, output: &mut [u8
     let prefer_any = tables.has_long_lengths() || most > ANY_OUTPUT / 2;
     let mut left = count.checked_sub(1)?;
     while left > 0 {
-        let mut done = if prefer_any { any(tables, literals, output, &mut state, left)? } else { plain(tables, literals, output, &mut state, left)? };
+        let mut done =
+            if prefer_any { any(tables, literals, output, &mut state, left)? } else { plain(tables, literals, output, &mut state, left)? };
         if done < left && !prefer_any {
             done += any(tables, literals, output, &mut state, 1)?;
         }
@@ -88,7 +90,8 @@ pub(super) fn execute(block: &Block<'_>, repeats: &mut Repeats, output: &mut [u8
     let rest = literals.bytes.get(state.used..literals.len)?;
     let end = state.written.checked_add(rest.len())?;
     output.get_mut(state.written..end)?.copy_from_slice(rest);
-    *repeats = [_mm_extract_epi32::<0>(state.repeats), _mm_extract_epi32::<1>(state.repeats), _mm_extract_epi32::<2>(state.repeats)].map(i32::cast_unsigned);
+    *repeats = [_mm_extract_epi32::<0>(state.repeats), _mm_extract_epi32::<1>(state.repeats), _mm_extract_epi32::<2>(state.repeats)]
+        .map(i32::cast_unsigned);
     Some(end)
 }
 
@@ -120,16 +123,18 @@ fn plain(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut
         let from = unsafe { tables.offsets.entries.get_unchecked(offset) };
         // SAFETY: likewise.
         let matched = unsafe { tables.match_lengths.entries.get_unchecked(match_length) };
+        // Of 63 bits.
         let rest = u32::from(literal.rest_if_plain) + u32::from(from.rest) + u32::from(matched.rest_if_plain);
-        if rest >= u64::BITS {
+        if rest > 63 {
             break;
         }
         // SAFETY: of the bits that there are, each sequence before took less than `PLAIN_BITS`, so that none is missing yet.
-        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> rest;
-        bits = bits + rest as usize - u64::BITS as usize;
+        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> 1 >> rest;
+        // Where bits are missing, less than none: this sequence is the last one then.
+        bits = bits.wrapping_add(rest as usize).wrapping_sub(63);
         // From the end: the states of offset, match length and literal length, and the bits of the offset.
         let (literal_len, match_len, base) = (usize::from(literal.base), usize::from(matched.base), from.base);
-        let behind = word >> (from.bits + matched.bits & 63);
+        let behind = word >> ((from.bits + matched.bits) & 63);
         offset = usize::from(from.next) + low_bits(word, from.bits);
         match_length = usize::from(matched.next) + low_bits(word >> (from.bits & 63), matched.bits);
         literal_length = usize::from(literal.next) + low_bits(behind, literal.bits);
@@ -195,13 +200,13 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
         let matched = unsafe { tables.match_lengths.entries.get_unchecked(match_length) };
         let rest = literal.rest.wrapping_add(from.rest).wrapping_add(matched.rest);
         // A word has 57 bits at least; and lengths of 16 bits have another base.
-        if !(7..64).contains(&rest) || (literal.extra | matched.extra) >= 16 || bits < u64::BITS as usize + 7 {
+        if !(6..64).contains(&rest) || (literal.extra | matched.extra) >= 16 || bits < u64::BITS as usize + 7 {
             break;
         }
         // SAFETY: no more than the bits that there are.
-        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> rest;
+        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> 1 >> rest;
         // From the end: the states of offset, match length and literal length, and the bits of literal length, match length and offset.
-        let behind = word >> (from.bits + matched.bits & 63);
+        let behind = word >> ((from.bits + matched.bits) & 63);
         let next_offset = usize::from(from.next) + low_bits(word, from.bits);
         let next_match = usize::from(matched.next) + low_bits(word >> (from.bits & 63), matched.bits);
         let next_literal = usize::from(literal.next) + low_bits(behind, literal.bits);
@@ -211,10 +216,10 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
         let match_len = usize::from(matched.base) + low_bits(behind, matched.extra);
         let value = from.base.wrapping_add((behind >> (matched.extra & 63)) as u32).cast_signed();
         // Both are within.
-        if literal_len + match_len > limit.wrapping_sub(written) || written > limit || literal_len > literals.len - used {
+        if written + literal_len + match_len > limit || used + literal_len > literals.len {
             break;
         }
-        bits = bits + usize::from(rest) - u64::BITS as usize;
+        bits = bits + usize::from(rest) - 63;
         (literal_length, offset, match_length) = (next_literal, next_offset, next_match);
         // As above.
         // SAFETY: does nothing.
@@ -240,7 +245,7 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
         written += literal_len;
         let distance;
         // Without a branch, as it would be foreseen badly where repeats are common.
-        let which = if value > 0 { NEW } else { value + 2 + i32::from(literal_len == 0) };
+        let which = select_unpredictable(value > 0, NEW, value.wrapping_add(2 + i32::from(literal_len == 0)));
         if which == FIRST_LESS_ONE {
             (repeats, distance) = repeat(repeats, value, literal_len);
         } else {
@@ -264,6 +269,7 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
 }
 
 /// Decodes and executes one sequence, whatever it is. The last has no bits for next states.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 fn one(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut State<'_>, is_last: bool) -> Option<()> {
     let literal = tables.literal_lengths.entries.get(state.literal_length)?;
     let from = tables.offsets.entries.get(state.offset)?;
@@ -282,8 +288,7 @@ fn one(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
     let start = state.written.checked_add(literal_len)?;
     output.get_mut(state.written..start)?.copy_from_slice(literals);
     state.used += literal_len;
-    // SAFETY: whoever has this decoder has the instructions.
-    let (repeats, distance) = unsafe { repeat(state.repeats, value, literal_len) };
+    let (repeats, distance) = repeat(state.repeats, value, literal_len);
     state.repeats = repeats;
     let from = start.checked_sub(distance).filter(|_| distance > 0)?;
     let end = start.checked_add(match_len)?;
@@ -367,13 +372,15 @@ unsafe fn copy_match<const ANY: bool>(output: &mut [u8], at: usize, distance: us
     }
     // SAFETY: so many rows, and one more.
     let row = unsafe { load(REPEAT.as_flattened(), distance * 2 * WIDTH) };
+    let repeated = _mm_shuffle_epi8(first, row);
     // SAFETY: there are as many.
-    unsafe { store(output, at, _mm_shuffle_epi8(first, row)) };
+    unsafe { store(output, at, repeated) };
     if len > WIDTH {
         // SAFETY: a row is of twice the width.
         let row = unsafe { load(REPEAT.as_flattened(), distance * 2 * WIDTH + WIDTH) };
+        let repeated = _mm_shuffle_epi8(first, row);
         // SAFETY: there are as many.
-        unsafe { store(output, at + WIDTH, _mm_shuffle_epi8(first, row)) };
+        unsafe { store(output, at + WIDTH, repeated) };
         // From as many distances before as make up a register, which are less than two.
         let back = distance * WIDTH.div_ceil(distance);
         for step in (2 * WIDTH..len).step_by(WIDTH) {
@@ -386,6 +393,7 @@ unsafe fn copy_match<const ANY: bool>(output: &mut [u8], at: usize, distance: us
 }
 
 /// For each that may be used, of four, which go where.
+#[expect(clippy::indexing_slicing, reason = "so many")]
 static ROLL: [[u8; WIDTH]; 5] = {
     const fn row(order: [u8; 3]) -> [u8; WIDTH] {
         let mut row = [0; WIDTH];
@@ -400,6 +408,7 @@ static ROLL: [[u8; WIDTH]; 5] = {
 };
 
 /// For each distance that is less than a register, which of the bytes from there on the next ones are.
+#[expect(clippy::indexing_slicing, reason = "so many")]
 static REPEAT: [[u8; 2 * WIDTH]; WIDTH] = {
     let mut rows = [[0; 2 * WIDTH]; WIDTH];
     let mut distance = 1;

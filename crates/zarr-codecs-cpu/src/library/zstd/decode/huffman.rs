@@ -116,7 +116,11 @@ impl Tables {
             let (len, symbol) = (single & 0xFF, u32::from(single >> 8));
             let second = self.singles.get(at << len & ((1 << MAX_LOG) - 1)).copied().unwrap_or_default();
             let both = u32::from(len + (second & 0xFF));
-            *pair = if both <= MAX_LOG { u32::from(second >> 8) << 24 | symbol << 16 | 2 << 8 | both } else { symbol << 16 | 1 << 8 | u32::from(len) };
+            *pair = if both <= MAX_LOG {
+                u32::from(second >> 8) << 24 | symbol << 16 | 2 << 8 | both
+            } else {
+                symbol << 16 | 1 << 8 | u32::from(len)
+            };
         }
         self.has_pairs = true;
     }
@@ -140,6 +144,7 @@ impl Tables {
     }
 
     /// Decodes four streams behind their jump table, the bytes `start..end` of `encoded`, to the whole of `literals`.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     pub(super) fn decode_four(&mut self, encoded: &[u8], start: usize, end: usize, literals: &mut [u8]) -> Option<()> {
         let jump: &[u8; 6] = encoded.get(start..end)?.first_chunk()?;
         let [a, b, c, d, e, f] = *jump;
@@ -161,9 +166,10 @@ impl Tables {
         let mut streams = ends.map(|(start, end)| Stream::new(encoded, start, end, parts.next().unwrap_or_default()));
         let [Some(a), Some(b), Some(c), Some(d)] = &mut streams else { return None };
         let mut streams = [a, b, c, d];
-        // SAFETY: whoever has this decoder has the instructions.
-        unsafe {
-            if with_pairs { decode_pairs(&self.pairs, encoded, &mut streams) } else { decode_singles(&self.singles, encoded, &mut streams) }
+        if with_pairs {
+            decode_pairs(&self.pairs, encoded, &mut streams);
+        } else {
+            decode_singles(&self.singles, encoded, &mut streams);
         }
         for stream in streams {
             let mut bits = stream.rest(encoded)?;

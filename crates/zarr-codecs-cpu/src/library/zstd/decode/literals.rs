@@ -19,6 +19,7 @@ pub(super) struct Literals<'a> {
 
 impl<'a> Literals<'a> {
     /// Reads those of the block `start..end` of `encoded`, and answers with where their section ends, too. They are decoded to `room`, or where they are.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     pub(super) fn read(encoded: &'a [u8], start: usize, end: usize, tables: &mut Tables, room: &'a mut Room) -> Option<(Self, usize)> {
         let block = encoded.get(start..end)?;
         let first = *block.first()?;

@@ -1,8 +1,6 @@
 //! Loads and stores within slices, without a look at their lengths.
 
-use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
-};
+use std::arch::x86_64::{__m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;

@@ -148,7 +148,15 @@ impl Decoder {
 
     /// Decodes the compressed block `start..end` of `encoded` (RFC 8878 §3.1.1.3) behind what is `written`, and answers with how much is then.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    fn block(&mut self, encoded: &[u8], start: usize, end: usize, repeats: &mut Repeats, decoded: &mut [u8], written: usize) -> Option<usize> {
+    fn block(
+        &mut self,
+        encoded: &[u8],
+        start: usize,
+        end: usize,
+        repeats: &mut Repeats,
+        decoded: &mut [u8],
+        written: usize,
+    ) -> Option<usize> {
         let (literals, at) = Literals::read(encoded, start, end, &mut self.huffman, &mut self.literals)?;
         let (count, rest) = read_count(encoded.get(at..end)?)?;
         if count == 0 {

@@ -32,7 +32,7 @@ pub(super) struct Offset {
     pub(super) base: u32,
     pub(super) next: u16,
     pub(super) bits: u8,
-    /// Of 32 bits, how many are left behind those of the offset and of the next state; 128, if they are more.
+    /// Of 31 bits, how many are left behind those of the offset and of the next state; 128, if they are more.
     pub(super) rest: u8,
 }
 
@@ -56,7 +56,7 @@ impl Offset {
 
     /// `code`: of 31 at most.
     fn new(code: u8, bits: u8, next: u16) -> Self {
-        Self { base: (1u32 << code).wrapping_sub(3), next, bits, rest: 32u8.checked_sub(code + bits).unwrap_or(128) }
+        Self { base: (1u32 << code).wrapping_sub(3), next, bits, rest: 31u8.checked_sub(code + bits).unwrap_or(128) }
     }
 
     /// How many bits the offset has.
@@ -73,6 +73,7 @@ struct Code {
 }
 
 /// Codes from `base` on, with so many bits each.
+#[expect(clippy::indexing_slicing, reason = "so many")]
 const fn codes<const COUNT: usize>(mut base: u32, extras: [u8; COUNT]) -> [Code; COUNT] {
     let mut codes = [Code { base: 0, extra: 0 }; COUNT];
     let mut at = 0;
@@ -91,8 +92,8 @@ static LITERAL_LENGTHS: [Code; 36] =
 static MATCH_LENGTHS: [Code; 53] = codes(
     3,
     [
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10,
-        11, 12, 13, 14, 15, 16,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7,
+        8, 9, 10, 11, 12, 13, 14, 15, 16,
     ],
 );
 
@@ -151,8 +152,8 @@ impl Kind for MatchLengths {
     const MAX_LOG: u32 = 9;
     const PREDEFINED_LOG: u32 = 6;
     const PREDEFINED: &'static [i16] = &[
-        1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1,
-        -1, -1, -1, -1, -1, -1,
+        1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+        1, 1, -1, -1, -1, -1, -1, -1, -1,
     ];
     const FIRST_LONG: usize = 32;
 
