@@ -337,8 +337,31 @@ one_codec! {
     codec_gzip:
         r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}]"#,
         r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}, {"name": "gzip", "configuration": {"level": 1}}]"#;
-    /// Frames of zstd.
-    codec_zstd:
-        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#,
-        r#"[{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
+}
+
+/// Frames of zstd, to 16 KiB, and to as many bytes as libzstd says that they are: they decode to what it makes of them.
+pub fn codec_zstd(encoded: &[u8]) {
+    const LEN: usize = 1 << 14;
+    const CODECS: &str = r#"["bytes", {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
+    static CHAINS: LazyLock<[Chain; 2]> = LazyLock::new(|| {
+        let growing =
+            r#"["bytes", {"name": "gzip", "configuration": {"level": 1}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
+        [CODECS, growing].map(|codecs| bind(r#""uint8""#, &[LEN as u64], codecs).expect("a codec"))
+    });
+    let [exact, growing] = &*CHAINS;
+    decode(growing, encoded);
+    let told = |len: usize| {
+        let mut decoded = vec![0; len];
+        let written = zstd_safe::decompress(&mut decoded[..], encoded).ok().filter(|_| !encoded.is_empty())?;
+        decoded.truncate(written);
+        Some(Decoded::Fixed(decoded))
+    };
+    let whole = |told: &Decoded, len: usize| matches!(told, Decoded::Fixed(bytes) if bytes.len() == len);
+    assert_eq!(decode(exact, encoded), told(LEN).filter(|told| whole(told, LEN)), "as libzstd");
+    if let Some(Decoded::Fixed(told)) = told(16 * LEN)
+        && !told.is_empty()
+    {
+        let chain = bind(r#""uint8""#, &[told.len() as u64], CODECS).expect("a codec");
+        assert!(decode(&chain, encoded) == Some(Decoded::Fixed(told)), "as libzstd");
+    }
 }

@@ -6,6 +6,9 @@ use ::zstd::zstd_safe::{CCtx, CParameter, DCtx, WriteBuf, compress_bound, get_er
 
 #[cfg(target_arch = "x86_64")]
 mod decode;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "decode_nothing.rs"]
+mod decode;
 pub(crate) mod frames;
 #[cfg(feature = "zstd")]
 pub(crate) mod pieces;
@@ -25,14 +28,10 @@ const NO_MEMORY: Problem = "no memory for a context";
 
 /// Decodes every frame to the start of `decoded`, and answers with the number of bytes. Checksums are verified.
 pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Result<usize, Problem> {
-    #[cfg(target_arch = "x86_64")]
-    if decode::is_supported() {
-        // SAFETY: the processor has the instructions.
-        if let Some(written) = unsafe { decode::decompress(encoded, decoded) } {
-            return Ok(written);
-        }
+    match decode::decompress(encoded, decoded) {
+        Some(written) => Ok(written),
+        None => decompress_by_library(encoded, decoded),
     }
-    decompress_by_library(encoded, decoded)
 }
 
 /// As [`decompress`], to a vector with capacity for what comes out.

@@ -1,5 +1,7 @@
 //! Frames in pieces, block by block, to a ring that holds the window, or, if that is less, what is wanted of the chunk, and no more. What was decoded is lent from
-//! where libzstd wrote it: its streaming interface would copy it out of a window of its own.
+//! where the decoder wrote it: the streaming interface of libzstd would copy it out of a window of its own.
+//!
+//! Frames that are for it are decoded by the decoder of our own ([`super::decode`]), the others by libzstd.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -8,7 +10,7 @@ use ::zstd::zstd_safe::get_error_name;
 use ::zstd::zstd_safe::zstd_sys as sys;
 use zarr_codec_api::Scratch;
 
-use super::{NO_MEMORY, Problem};
+use super::{NO_MEMORY, Problem, decode::Blocks};
 
 /// As many bytes as tell how long the header of a frame is.
 const START: usize = 5;
@@ -24,6 +26,8 @@ thread_local! {
 /// A chunk that is decoded in pieces.
 pub(crate) struct Pieces {
     memory: Memory,
+    /// Who decodes the frame: the decoder of our own, or libzstd.
+    blocks: Option<Blocks>,
     stage: Stage,
     /// How many bytes the stage takes at once.
     wanted: usize,
@@ -68,6 +72,7 @@ impl Pieces {
         let memory = MEMORY.take();
         Self {
             memory,
+            blocks: None,
             stage: Stage::Header,
             wanted: START,
             room: 0,
@@ -174,8 +179,12 @@ impl Pieces {
             return self.end_frame_if_done();
         }
         self.left_of_frame = (header.frameContentSize != sys::ZSTD_CONTENTSIZE_UNKNOWN as u64).then_some(content_size);
-        // SAFETY: no conditions.
-        let window = unsafe { sys::ZSTD_decodingBufferSize_min(header.windowSize, u64::MAX) };
+        self.blocks = Blocks::begin(bytes);
+        let window = match &self.blocks {
+            Some(blocks) => blocks.ring_len(),
+            // SAFETY: no conditions.
+            None => unsafe { sys::ZSTD_decodingBufferSize_min(header.windowSize, u64::MAX) },
+        };
         if !first || content_size != self.left || header.checksumFlag != 0 {
             self.behind = 0;
         }
@@ -195,12 +204,16 @@ impl Pieces {
             let ring = Scratch::new().try_take_len(self.room, "zstd");
             self.memory.ring = ring.map_err(|_| "no room for what is wanted of the frame")?;
         }
+        self.stage = Stage::Frame;
+        if let Some(blocks) = &self.blocks {
+            self.wanted = blocks.wanted();
+            return Ok(());
+        }
         let context = match &mut self.memory.context {
             Some(context) => context,
             empty => empty.insert(Context::new().ok_or(NO_MEMORY)?),
         };
         context.begin()?;
-        self.stage = Stage::Frame;
         let mut rest = bytes;
         while !rest.is_empty() {
             let wanted = self.memory.context.as_mut().map_or(0, Context::wanted);
@@ -213,24 +226,41 @@ impl Pieces {
 
     /// One step inside a frame: a part of its header, a block or its header, or the checksum.
     fn step(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<(), Problem> {
-        let Memory { context: Some(context), ring, .. } = &mut self.memory else { return Err(NO_MEMORY) };
-        let room = self.room.min(ring.len()).saturating_sub(self.at);
-        let to = ring.as_mut_ptr().wrapping_add(self.at);
-        // SAFETY: `bytes` is a slice, and there is `room` behind `to` in the ring. What the library reads back, of earlier blocks of this frame, lies in the
-        // ring, too, which is neither moved nor written by others before the next frame begins.
-        let written = unsafe { sys::ZSTD_decompressContinue(context.0.as_ptr(), to.cast(), room, bytes.as_ptr().cast(), bytes.len()) };
-        let written = check(written)?;
+        let Memory { context, ring, .. } = &mut self.memory;
+        let room = self.room.min(ring.len());
+        let written = match (&mut self.blocks, context) {
+            (Some(blocks), _) => {
+                let written = blocks.step(bytes, ring.get_mut(..room).unwrap_or_default(), self.at).ok_or("libzstd is to look at it")?;
+                self.wanted = blocks.wanted();
+                written.saturating_sub(self.at)
+            }
+            (None, Some(context)) => {
+                let to = ring.as_mut_ptr().wrapping_add(self.at);
+                let room = room.saturating_sub(self.at);
+                // SAFETY: `bytes` is a slice, and there is `room` behind `to` in the ring. What the library reads back, of earlier blocks of this frame, lies in
+                // the ring, too, which is neither moved nor written by others before the next frame begins.
+                let written =
+                    unsafe { sys::ZSTD_decompressContinue(context.0.as_ptr(), to.cast(), room, bytes.as_ptr().cast(), bytes.len()) };
+                self.wanted = context.wanted();
+                check(written)?
+            }
+            (None, None) => return Err(NO_MEMORY),
+        };
         self.left = self.left.checked_sub(written).ok_or("the frames decode to more than the chunk")?;
         if let Some(left) = &mut self.left_of_frame {
             *left = left.checked_sub(written).ok_or("the frame decodes to more than it says")?;
         }
         self.at = self.at.saturating_add(written);
-        self.wanted = context.wanted();
         let turn = self.turn.is_some_and(|block| self.room.saturating_sub(self.at) < block);
         let pending = self.memory.ring.get(self.lent..self.at).unwrap_or_default();
         if turn || self.wanted == 0 || pending.len() >= LEND || self.has_front() {
             each(pending);
-            self.at = if turn { 0 } else { self.at };
+            if turn {
+                if let Some(blocks) = &mut self.blocks {
+                    blocks.turn(self.at);
+                }
+                self.at = 0;
+            }
             self.lent = self.at;
         }
         self.end_frame_if_done()
@@ -238,6 +268,7 @@ impl Pieces {
 
     fn end_frame_if_done(&mut self) -> Result<(), Problem> {
         if self.wanted == 0 {
+            self.blocks = None;
             (self.stage, self.wanted) = (Stage::Header, START);
             if self.left_of_frame.take().is_some_and(|left| left > 0) {
                 return Err("the frame decodes to less than it says");
@@ -479,32 +510,61 @@ mod tests {
         assert_eq!(in_pieces(&encoded, whole.len(), 1000).err(), Some("the frame decodes to less than it says"));
     }
 
-    /// Whatever the damage: what pieces accept, the whole is, too.
+    /// Whatever the damage, and whoever decodes: what pieces accept, the whole is, too.
     #[test]
     fn damage_is_no_better_in_pieces() {
         let whole = data(200_000);
-        let encoded = frame(&whole, 13, false, true);
-        let verdict = |bad: &[u8], what: &str| {
-            let mut at_once = vec![0; whole.len()];
-            let good = decompress(bad, &mut at_once) == Ok(whole.len());
-            for piece in [1000, 40_000] {
-                if let Ok(decoded) = in_pieces(bad, whole.len(), piece) {
-                    assert!(good && decoded == at_once, "{what}");
+        for (sized, checksum) in [(false, true), (true, false)] {
+            let encoded = frame(&whole, 13, sized, checksum);
+            let verdict = |bad: &[u8], what: &str| {
+                let mut at_once = vec![0; whole.len()];
+                let good = decompress(bad, &mut at_once) == Ok(whole.len());
+                for piece in [1000, 40_000] {
+                    if let Ok(decoded) = in_pieces(bad, whole.len(), piece) {
+                        assert!(good && decoded == at_once, "{what}");
+                    }
                 }
+                good
+            };
+            assert!(verdict(&encoded, "as it is"));
+            for end in (0..encoded.len()).step_by(997).chain(encoded.len() - 9..encoded.len()) {
+                assert!(!verdict(&encoded[..end], &format!("cut to {end}")));
             }
-            good
-        };
-        assert!(verdict(&encoded, "as it is"));
-        for end in (0..encoded.len()).step_by(997).chain(encoded.len() - 9..encoded.len()) {
-            assert!(!verdict(&encoded[..end], &format!("cut to {end}")));
-        }
-        for bit in (0..48 * 8).chain((48 * 8..encoded.len() * 8).step_by(4003)) {
+            for bit in (0..48 * 8).chain((48 * 8..encoded.len() * 8).step_by(4003)) {
+                let mut bad = encoded.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                verdict(&bad, &format!("bit {bit}"));
+            }
             let mut bad = encoded.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            verdict(&bad, &format!("bit {bit}"));
+            *bad.last_mut().unwrap() ^= 1;
+            assert!(!(checksum && verdict(&bad, "the checksum")));
         }
-        let mut bad = encoded.clone();
-        *bad.last_mut().unwrap() ^= 1;
-        assert!(!verdict(&bad, "the checksum"));
+    }
+
+    /// Which RFC 8878 forbids, and libzstd takes at once. What is no longer in the ring is not made up.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_match_from_before_the_window_is_left_to_the_whole() {
+        let whole: Vec<u8> = data(300_000).iter().copied().cycle().take(1_500_000).collect();
+        let mut encoded = frame(&whole, 19, true, false);
+        assert!(in_pieces(&encoded, whole.len(), 1000).as_ref() == Ok(&whole));
+        // RFC 8878 §3.1.1.1.2: of 256 KiB instead of 512.
+        assert_eq!(encoded[5], 9 << 3);
+        encoded[5] = 8 << 3;
+        let mut at_once = vec![0; whole.len()];
+        assert!(decompress(&encoded, &mut at_once) == Ok(whole.len()) && at_once == whole);
+        assert_eq!(in_pieces(&encoded, whole.len(), 1000).err(), Some("libzstd is to look at it"));
+    }
+
+    /// Both decoders, for frames of either.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn frames_are_decoded_by_who_is_to() {
+        let whole = data(300_000);
+        for (checksum, ours) in [(false, true), (true, false)] {
+            let mut pieces = Pieces::new(whole.len(), whole.len());
+            pieces.decode(&frame(&whole, 12, true, checksum)[..20_000], &mut |_| {}).unwrap();
+            assert_eq!(pieces.blocks.is_some(), ours);
+        }
     }
 }

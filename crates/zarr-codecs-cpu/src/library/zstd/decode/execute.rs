@@ -48,12 +48,27 @@ pub(super) struct Block<'a> {
     pub(super) bits: Bits<'a>,
     pub(super) count: usize,
     pub(super) literals: Literals<'a>,
+    /// Where in the output it ends at the latest: within.
+    pub(super) limit: usize,
+    pub(super) lap: Lap,
 }
 
-/// Decodes a block's sequences, and executes them behind what is `written` of the output, which ends where the block does at the latest; answers with how much is written then. `None`: something is not in order.
+/// Of a ring, what is not behind the next byte, but at the end of the lap before: the output began at its start again. None, by default.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lap {
+    /// Where it ended.
+    pub(super) end: usize,
+    /// How far back matches may reach.
+    pub(super) window: usize,
+}
+
+/// Decodes a block's sequences, and executes them behind what is `written` of the output, before the block's limit; answers with how much is written then. `None`: something is not in order.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 pub(super) fn execute(block: &Block<'_>, repeats: &mut Repeats, output: &mut [u8], written: usize) -> Option<usize> {
-    let Block { tables, mut bits, count, literals } = *block;
+    let Block { tables, mut bits, count, literals, limit, .. } = *block;
+    if limit > output.len() {
+        return None;
+    }
     let [first, second, third] = repeats.map(u32::cast_signed);
     let mut state = State {
         literal_length: tables.literal_lengths.start(&mut bits)?,
@@ -65,30 +80,29 @@ pub(super) fn execute(block: &Block<'_>, repeats: &mut Repeats, output: &mut [u8
         written,
     };
     // The most that a sequence makes, on average.
-    let most = output.len().checked_sub(written)? / count;
+    let most = limit.checked_sub(written)? / count;
     let prefer_any = tables.has_long_lengths() || most > ANY_OUTPUT / 2;
     let mut left = count.checked_sub(1)?;
     while left > 0 {
-        let mut done =
-            if prefer_any { any(tables, literals, output, &mut state, left)? } else { plain(tables, literals, output, &mut state, left)? };
+        let mut done = if prefer_any { any(block, output, &mut state, left)? } else { plain(block, output, &mut state, left)? };
         if done < left && !prefer_any {
-            done += any(tables, literals, output, &mut state, 1)?;
+            done += any(block, output, &mut state, 1)?;
         }
         if done == 0 && prefer_any {
-            done = plain(tables, literals, output, &mut state, left)?;
+            done = plain(block, output, &mut state, left)?;
         }
         if done == 0 {
-            one(tables, literals, output, &mut state, false)?;
+            one(block, output, &mut state, false)?;
             done = 1;
         }
         left -= done;
     }
-    one(tables, literals, output, &mut state, true)?;
+    one(block, output, &mut state, true)?;
     if state.bits.left != 0 {
         return None;
     }
     let rest = literals.bytes.get(state.used..literals.len)?;
-    let end = state.written.checked_add(rest.len())?;
+    let end = state.written.checked_add(rest.len()).filter(|end| *end <= limit)?;
     output.get_mut(state.written..end)?.copy_from_slice(rest);
     *repeats = [_mm_extract_epi32::<0>(state.repeats), _mm_extract_epi32::<1>(state.repeats), _mm_extract_epi32::<2>(state.repeats)]
         .map(i32::cast_unsigned);
@@ -105,11 +119,12 @@ fn low_bits(word: u64, count: u8) -> usize {
 /// Decodes and executes `most` sequences at most, up to one whose lengths have bits of their own, or that may read or write too far. Answers with how many.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 #[inline(never)]
-fn plain(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
+fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
+    let Block { tables, literals, limit, .. } = *block;
     let stream = state.bits.bytes;
     let Ok(left) = usize::try_from(state.bits.left) else { return None };
     // Each of so many has what it takes.
-    let by_output = (output.len() - state.written) / PLAIN_OUTPUT;
+    let by_output = limit.checked_sub(state.written)? / PLAIN_OUTPUT;
     let by_literals = literals.len.checked_sub(state.used)? / PLAIN_LITERALS + PLAIN_AHEAD;
     let most = most.min(left / PLAIN_BITS + 1).min(by_output).min(by_literals);
     let State { mut literal_length, mut offset, mut match_length, mut repeats, mut used, mut written, .. } = *state;
@@ -162,10 +177,11 @@ fn plain(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut
             (repeats, distance) = repeat(repeats, value, literal_len);
         }
         if distance.wrapping_sub(1) >= written {
-            return None;
+            copy_from_lap(block.lap, output, written, distance, match_len)?;
+        } else {
+            // SAFETY: the distance is 1 to `written`, and there are `PLAIN_OUTPUT` less 15 bytes more at least.
+            unsafe { copy_match::<false>(output, written, distance, match_len) };
         }
-        // SAFETY: the distance is 1 to `written`, and there are `PLAIN_OUTPUT` less 15 bytes more at least.
-        unsafe { copy_match::<false>(output, written, distance, match_len) };
         written += match_len;
         done += 1;
     }
@@ -181,10 +197,11 @@ fn plain(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut
 /// Decodes and executes `most` sequences at most, up to one that may read or write too far, or has more bits than a word. Answers with how many.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 #[inline(never)]
-fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
+fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
+    let Block { tables, literals, .. } = *block;
     let stream = state.bits.bytes;
     let Ok(left) = usize::try_from(state.bits.left) else { return None };
-    let Some(limit) = output.len().checked_sub(ANY_OUTPUT).filter(|limit| state.written < *limit) else { return Some(0) };
+    let Some(limit) = block.limit.checked_sub(ANY_OUTPUT).filter(|limit| state.written < *limit) else { return Some(0) };
     let State { mut literal_length, mut offset, mut match_length, mut repeats, mut used, mut written, .. } = *state;
     if used > literals.len {
         return None;
@@ -255,10 +272,11 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
             distance = _mm_cvtsi128_si32(repeats).cast_unsigned() as usize;
         }
         if distance.wrapping_sub(1) >= written {
-            return None;
+            copy_from_lap(block.lap, output, written, distance, match_len)?;
+        } else {
+            // SAFETY: the distance is 1 to `written`, and the match ends at `limit` at most.
+            unsafe { copy_match::<true>(output, written, distance, match_len) };
         }
-        // SAFETY: the distance is 1 to `written`, and the match ends at `limit` at most.
-        unsafe { copy_match::<true>(output, written, distance, match_len) };
         written += match_len;
         done += 1;
     }
@@ -270,7 +288,8 @@ fn any(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
 
 /// Decodes and executes one sequence, whatever it is. The last has no bits for next states.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-fn one(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut State<'_>, is_last: bool) -> Option<()> {
+fn one(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, is_last: bool) -> Option<()> {
+    let Block { tables, literals, limit, .. } = *block;
     let literal = tables.literal_lengths.entries.get(state.literal_length)?;
     let from = tables.offsets.entries.get(state.offset)?;
     let matched = tables.match_lengths.entries.get(state.match_length)?;
@@ -290,17 +309,39 @@ fn one(tables: &Tables, literals: Literals<'_>, output: &mut [u8], state: &mut S
     state.used += literal_len;
     let (repeats, distance) = repeat(state.repeats, value, literal_len);
     state.repeats = repeats;
-    let from = start.checked_sub(distance).filter(|_| distance > 0)?;
-    let end = start.checked_add(match_len)?;
-    output.get(start..end)?;
-    let mut at = start;
-    while at < end {
-        // What is there from the match on, again and again.
-        let len = (at - from).min(end - at);
-        output.copy_within(from..from + len, at);
-        at += len;
+    let end = start.checked_add(match_len).filter(|end| *end <= limit)?;
+    if distance.wrapping_sub(1) >= start {
+        copy_from_lap(block.lap, output, start, distance, match_len)?;
+    } else {
+        copy_repeated(output, start, distance, match_len)?;
     }
     state.written = end;
+    Some(())
+}
+
+/// Copies a match to `at` that begins behind that in the ring, or fails: at the end of the lap before, if there was one.
+#[inline(never)]
+fn copy_from_lap(lap: Lap, output: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
+    let before = distance.checked_sub(at).filter(|_| (1..=lap.window).contains(&distance))?;
+    let from = lap.end.checked_sub(before)?;
+    let first = len.min(before);
+    output.get(..at.checked_add(len)?)?;
+    output.get(from..lap.end)?;
+    output.copy_within(from..from + first, at);
+    if first < len { copy_repeated(output, at + first, distance, len - first) } else { Some(()) }
+}
+
+/// Copies a match to `at` that begins `distance` before, 1 at least.
+fn copy_repeated(output: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
+    let from = at.checked_sub(distance)?;
+    output.get(..at.checked_add(len)?)?;
+    let mut copied = 0;
+    while copied < len {
+        // What there is from the match on: twice as much with each step, where it overlaps itself.
+        let more = (distance + copied).min(len - copied);
+        output.copy_within(from..from + more, at + copied);
+        copied += more;
+    }
     Some(())
 }
 

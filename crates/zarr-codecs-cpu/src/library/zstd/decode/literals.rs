@@ -18,10 +18,11 @@ pub(super) struct Literals<'a> {
 }
 
 impl<'a> Literals<'a> {
-    /// Reads those of the block `start..end` of `encoded`, and answers with where their section ends, too. They are decoded to `room`, or where they are.
+    /// Reads those of the block at `start` of `encoded`, which ends with it, and answers with where their section ends, too. They are decoded to `room`, or where they are.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    pub(super) fn read(encoded: &'a [u8], start: usize, end: usize, tables: &mut Tables, room: &'a mut Room) -> Option<(Self, usize)> {
-        let block = encoded.get(start..end)?;
+    pub(super) fn read(encoded: &'a [u8], start: usize, tables: &mut Tables, room: &'a mut Room) -> Option<(Self, usize)> {
+        let end = encoded.len();
+        let block = encoded.get(start..)?;
         let first = *block.first()?;
         let header = block.iter().take(5).rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let (kind, format) = (first & 3, first >> 2 & 3);

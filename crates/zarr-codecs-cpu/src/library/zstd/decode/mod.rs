@@ -25,7 +25,7 @@ mod sequences;
 use std::cell::RefCell;
 
 use self::bits::Bits;
-use self::execute::{Block, Repeats};
+use self::execute::{Block, Lap, Repeats};
 use self::literals::Literals;
 
 const MAGIC_NUMBER: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
@@ -39,26 +39,119 @@ thread_local! {
 }
 
 /// Whether the processor has the instructions: most x86-64 ones since 2015.
-pub(super) fn is_supported() -> bool {
+fn is_supported() -> bool {
     std::is_x86_feature_detected!("avx2")
         && std::is_x86_feature_detected!("bmi1")
         && std::is_x86_feature_detected!("bmi2")
         && std::is_x86_feature_detected!("lzcnt")
 }
 
-/// Decodes a frame to the start of `decoded`, and answers with the number of bytes. `None`: it is not a frame for this decoder, or not in order; some bytes were overwritten.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+/// Decodes a frame to the start of `decoded`, and answers with the number of bytes. `None`: it is not a frame for this decoder, or not in order, or the processor lacks instructions; some bytes may have
+/// been overwritten.
 pub(super) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
-    let frame = Frame::read(encoded).filter(|frame| frame.content_size.is_none_or(|size| size <= decoded.len()))?;
+    let fits = |frame: &Frame| frame.content_size.is_none_or(|size| size <= decoded.len());
+    let frame = Frame::read(encoded).filter(|frame| is_supported() && fits(frame))?;
     DECODER.with_borrow_mut(|slot| {
         let decoder = slot.get_or_insert_with(Decoder::new);
-        decoder.decode(&frame, encoded, decoded)
+        // SAFETY: the processor has the instructions.
+        unsafe { decoder.decode(&frame, encoded, decoded) }
     })
 }
 
+/// A frame that is decoded block by block, to a ring: see [`super::pieces`].
+#[cfg(feature = "zstd")]
+pub(super) struct Blocks {
+    /// Of the thread, to which it is given back.
+    decoder: Option<Box<Decoder>>,
+    frame: Frame,
+    next: Next,
+    lap: Lap,
+}
+
+#[cfg(feature = "zstd")]
+#[derive(Clone, Copy)]
+enum Next {
+    Header,
+    Block(BlockHeader),
+    End,
+}
+
+#[cfg(feature = "zstd")]
+impl Blocks {
+    /// `None`: the frame with this header is not for this decoder, or not on this processor.
+    pub(super) fn begin(header: &[u8]) -> Option<Self> {
+        let frame = Frame::read(header).filter(|frame| is_supported() && frame.len == header.len())?;
+        let mut decoder = DECODER.with_borrow_mut(Option::take).unwrap_or_else(Decoder::new);
+        decoder.begin();
+        Some(Self { decoder: Some(decoder), frame, next: Next::Header, lap: Lap::default() })
+    }
+
+    /// How many bytes of a ring it takes, so that a match never begins where the block is written that it is in.
+    pub(super) fn ring_len(&self) -> usize {
+        self.frame.window.saturating_add(2 * self.frame.block_max)
+    }
+
+    /// How many bytes the next step takes; 0 behind the frame.
+    pub(super) fn wanted(&self) -> usize {
+        match self.next {
+            Next::Header => BlockHeader::LEN,
+            Next::Block(header) => header.len(),
+            Next::End => 0,
+        }
+    }
+
+    /// The next block goes to the start of the ring, of which `end` bytes are written.
+    pub(super) fn turn(&mut self, end: usize) {
+        self.lap = Lap { end, window: self.frame.window };
+    }
+
+    /// Takes as many bytes as are wanted, and answers with how much of the ring is written then. `None`: the whole frame is to be left to libzstd.
+    pub(super) fn step(&mut self, bytes: &[u8], ring: &mut [u8], written: usize) -> Option<usize> {
+        let header = match self.next {
+            Next::Header => {
+                let header = BlockHeader::read(bytes.first_chunk()?, self.frame.block_max)?;
+                self.next = Next::Block(header);
+                // Of an empty block there is no more.
+                if header.len() > 0 {
+                    return Some(written);
+                }
+                header
+            }
+            Next::Block(header) => header,
+            Next::End => return None,
+        };
+        self.next = if header.is_last { Next::End } else { Next::Header };
+        let bytes = if bytes.len() == header.len() { bytes } else { &[] };
+        let decoder = self.decoder.as_mut()?;
+        let limit = ring.len().min(written.checked_add(self.frame.block_max)?);
+        // In front of streams of bits there is to be a word.
+        let mut block = std::mem::take(&mut decoder.block);
+        block.clear();
+        block.extend_from_slice(&[0; memory::WORD]);
+        block.extend_from_slice(bytes);
+        let output = Output { bytes: ring, written, limit, lap: self.lap };
+        // SAFETY: the processor has the instructions, or there were no `Blocks`.
+        let written = unsafe { decoder.block(header, &block, memory::WORD, block.len(), output) };
+        decoder.block = block;
+        written
+    }
+}
+
+#[cfg(feature = "zstd")]
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let decoder = self.decoder.take();
+        // A thread that ends keeps nothing.
+        let _ = DECODER.try_with(|slot| slot.replace(decoder));
+    }
+}
+
 /// What the header of a frame says (RFC 8878 §3.1.1.1).
+#[derive(Clone, Copy)]
 struct Frame {
     content_size: Option<usize>,
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "for blocks alone"))]
+    window: usize,
     /// The most that a block decodes to.
     block_max: usize,
     /// How long it is.
@@ -92,8 +185,9 @@ impl Frame {
             window = size;
         }
         let content_size = if width > 0 { Some(usize::try_from(size).ok()?) } else { None };
-        let block_max = usize::try_from(window).unwrap_or(usize::MAX).min(BLOCK_MAXIMUM_SIZE);
-        Some(Self { content_size, block_max, len: encoded.len() - rest.len() })
+        let window = usize::try_from(window).ok()?;
+        let block_max = window.min(BLOCK_MAXIMUM_SIZE);
+        Some(Self { content_size, window, block_max, len: encoded.len() - rest.len() })
     }
 }
 
@@ -101,77 +195,135 @@ impl Frame {
 struct Decoder {
     huffman: huffman::Tables,
     sequences: sequences::Tables,
+    repeats: Repeats,
     literals: literals::Room,
+    /// Of one that is decoded alone, the encoded bytes.
+    #[cfg(feature = "zstd")]
+    block: Vec<u8>,
 }
 
 impl Decoder {
     fn new() -> Box<Self> {
-        Box::new(Self { huffman: huffman::Tables::new(), sequences: sequences::Tables::new(), literals: [0; size_of::<literals::Room>()] })
+        let literals = [0; size_of::<literals::Room>()];
+        Box::new(Self {
+            huffman: huffman::Tables::new(),
+            sequences: sequences::Tables::new(),
+            repeats: FIRST_REPEATS,
+            literals,
+            #[cfg(feature = "zstd")]
+            block: Vec::new(),
+        })
+    }
+
+    /// Makes it ready for a frame.
+    fn begin(&mut self) {
+        self.huffman.forget();
+        self.sequences.forget();
+        self.repeats = FIRST_REPEATS;
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     fn decode(&mut self, frame: &Frame, encoded: &[u8], decoded: &mut [u8]) -> Option<usize> {
-        self.huffman.forget();
-        self.sequences.forget();
-        let mut repeats = FIRST_REPEATS;
+        self.begin();
         let mut written = 0;
         let mut at = frame.len;
         loop {
-            // RFC 8878 §3.1.1.2.
-            let (header, rest) = encoded.get(at..)?.split_first_chunk()?;
-            let [a, b, c]: [u8; 3] = *header;
-            let header = u32::from_le_bytes([a, b, c, 0]);
-            let size = usize::try_from(header >> 3).ok().filter(|size| *size <= frame.block_max)?;
-            at += 3;
-            match header >> 1 & 3 {
-                0 => {
-                    decoded.get_mut(written..)?.get_mut(..size)?.copy_from_slice(rest.get(..size)?);
-                    (at, written) = (at + size, written + size);
-                }
-                1 => {
-                    decoded.get_mut(written..)?.get_mut(..size)?.fill(*rest.first()?);
-                    (at, written) = (at + 1, written + size);
-                }
-                2 => {
-                    let limit = decoded.len().min(written + frame.block_max);
-                    written = self.block(encoded, at, at + size, &mut repeats, decoded.get_mut(..limit)?, written)?;
-                    at += size;
-                }
-                _ => return None,
-            }
-            if header & 1 != 0 {
+            let header = BlockHeader::read(encoded.get(at..)?.first_chunk()?, frame.block_max)?;
+            at += BlockHeader::LEN;
+            let end = at + header.len();
+            let limit = decoded.len().min(written + frame.block_max);
+            written = self.block(header, encoded, at, end, Output { bytes: decoded, written, limit, lap: Lap::default() })?;
+            at = end;
+            if header.is_last {
                 break;
             }
         }
         (at == encoded.len() && frame.content_size.is_none_or(|size| size == written)).then_some(written)
     }
 
-    /// Decodes the compressed block `start..end` of `encoded` (RFC 8878 §3.1.1.3) behind what is `written`, and answers with how much is then.
+    /// Decodes a block, the bytes `start..end` of `encoded`, and answers with how much of the output is written then.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    fn block(
-        &mut self,
-        encoded: &[u8],
-        start: usize,
-        end: usize,
-        repeats: &mut Repeats,
-        decoded: &mut [u8],
-        written: usize,
-    ) -> Option<usize> {
-        let (literals, at) = Literals::read(encoded, start, end, &mut self.huffman, &mut self.literals)?;
-        let (count, rest) = read_count(encoded.get(at..end)?)?;
-        if count == 0 {
-            let literals = literals.bytes.get(..literals.len)?;
-            decoded.get_mut(written..)?.get_mut(..literals.len())?.copy_from_slice(literals);
-            return rest.is_empty().then_some(written + literals.len());
+    fn block(&mut self, header: BlockHeader, encoded: &[u8], start: usize, end: usize, output: Output<'_>) -> Option<usize> {
+        let Output { bytes, written, limit, lap } = output;
+        let encoded = encoded.get(..end)?;
+        let rest = bytes.get_mut(written..limit)?;
+        match header.kind {
+            BlockKind::Raw => {
+                let block = encoded.get(start..)?;
+                rest.get_mut(..block.len())?.copy_from_slice(block);
+                Some(written + block.len())
+            }
+            BlockKind::Repeated => {
+                rest.get_mut(..header.size)?.fill(*encoded.get(start)?);
+                Some(written + header.size)
+            }
+            BlockKind::Compressed => {
+                let (literals, at) = Literals::read(encoded, start, &mut self.huffman, &mut self.literals)?;
+                let (count, sequences) = read_count(encoded.get(at..)?)?;
+                if count == 0 {
+                    let literals = literals.bytes.get(..literals.len)?;
+                    rest.get_mut(..literals.len())?.copy_from_slice(literals);
+                    return sequences.is_empty().then_some(written + literals.len());
+                }
+                let (modes, sequences) = sequences.split_first()?;
+                // The reserved bits.
+                if modes & 3 != 0 {
+                    return None;
+                }
+                let stream = end - sequences.len() + self.sequences.read(*modes, sequences)?;
+                let bits = Bits::new(encoded, stream, end)?;
+                let block = Block { tables: &self.sequences, bits, count, literals, limit, lap };
+                execute::execute(&block, &mut self.repeats, bytes, written)
+            }
         }
-        let (modes, rest) = rest.split_first()?;
-        // The reserved bits.
-        if modes & 3 != 0 {
-            return None;
-        }
-        let start = end - rest.len() + self.sequences.read(*modes, rest)?;
-        let bits = Bits::new(encoded, start, end)?;
-        execute::execute(&Block { tables: &self.sequences, bits, count, literals }, repeats, decoded, written)
+    }
+}
+
+/// Where a block is decoded to.
+struct Output<'a> {
+    bytes: &'a mut [u8],
+    /// How much of them are.
+    written: usize,
+    /// Where the block ends at the latest.
+    limit: usize,
+    lap: Lap,
+}
+
+/// RFC 8878 §3.1.1.2.
+#[derive(Clone, Copy)]
+struct BlockHeader {
+    kind: BlockKind,
+    is_last: bool,
+    size: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockKind {
+    Raw,
+    Repeated,
+    Compressed,
+}
+
+impl BlockHeader {
+    const LEN: usize = 3;
+
+    /// `None` for more bytes than a block may have.
+    fn read(bytes: &[u8; Self::LEN], block_max: usize) -> Option<Self> {
+        let [a, b, c] = *bytes;
+        let header = u32::from_le_bytes([a, b, c, 0]);
+        let kind = match header >> 1 & 3 {
+            0 => BlockKind::Raw,
+            1 => BlockKind::Repeated,
+            2 => BlockKind::Compressed,
+            _ => return None,
+        };
+        let size = usize::try_from(header >> 3).ok().filter(|size| *size <= block_max)?;
+        Some(Self { kind, is_last: header & 1 != 0, size })
+    }
+
+    /// How many encoded bytes follow.
+    fn len(self) -> usize {
+        if self.kind == BlockKind::Repeated { 1 } else { self.size }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Length {
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct Offset {
-    /// What the bits of the offset are added to. It is 3 less than its code says, so that 0 and less are repeated offsets; modulo 2^32.
+    /// What the bits of the offset are added to. It is 3 less than its code says: the sum is -2 to 0 for a repeated offset, modulo 2^32, and at most 2^31 - 4.
     pub(super) base: u32,
     pub(super) next: u16,
     pub(super) bits: u8,
@@ -54,7 +54,7 @@ impl Length {
 impl Offset {
     const NONE: Self = Self { base: 0, next: 0, bits: 0, rest: 0 };
 
-    /// `code`: of 31 at most.
+    /// `code`: of 30 at most.
     fn new(code: u8, bits: u8, next: u16) -> Self {
         Self { base: (1u32 << code).wrapping_sub(3), next, bits, rest: 31u8.checked_sub(code + bits).unwrap_or(128) }
     }
@@ -134,7 +134,8 @@ impl Kind for LiteralLengths {
 impl Kind for Offsets {
     type Entry = Offset;
     const NONE: Offset = Offset::NONE;
-    const CODES: usize = 32;
+    /// Less the last one, of offsets from 2^31 on: in 32 bits these would be taken for less than 0.
+    const CODES: usize = 31;
     const MAX_LOG: u32 = 8;
     const PREDEFINED_LOG: u32 = 5;
     const PREDEFINED: &'static [i16] = &[1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1];
