@@ -12,7 +12,7 @@ use std::hint::select_unpredictable;
 
 use super::bits::Bits;
 use super::literals::{Literals, MARGIN};
-use super::memory::{WIDE, WIDTH, load, load_wide, store, store_wide, word};
+use super::memory::{WIDE, WIDTH, WORD, load, load_wide, store, store_wide, word};
 use super::sequences::Tables;
 
 /// More bits than a sequence has where its lengths have none of their own: 31 of an offset, and 26 of states.
@@ -98,7 +98,7 @@ pub(super) fn execute(block: &Block<'_>, repeats: &mut Repeats, output: &mut [u8
         left -= done;
     }
     one(block, output, &mut state, true)?;
-    if state.bits.left != 0 {
+    if state.bits.left > 0 {
         return None;
     }
     let rest = literals.bytes.get(state.used..literals.len)?;
@@ -121,12 +121,11 @@ fn low_bits(word: u64, count: u8) -> usize {
 #[inline(never)]
 fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
     let Block { tables, literals, limit, .. } = *block;
-    let stream = state.bits.bytes;
-    let Ok(left) = usize::try_from(state.bits.left) else { return None };
+    let Bits { bytes: stream, left } = state.bits;
     // Each of so many has what it takes.
     let by_output = limit.checked_sub(state.written)? / PLAIN_OUTPUT;
     let by_literals = literals.len.checked_sub(state.used)? / PLAIN_LITERALS + PLAIN_AHEAD;
-    let most = most.min(left / PLAIN_BITS + 1).min(by_output).min(by_literals);
+    let most = most.min(left / PLAIN_BITS).min(by_output).min(by_literals);
     let State { mut literal_length, mut offset, mut match_length, mut repeats, mut used, mut written, .. } = *state;
     // 7 more than there are, so that whole bytes hold them.
     let mut bits = left + 7;
@@ -143,10 +142,9 @@ fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usiz
         if rest > 63 {
             break;
         }
-        // SAFETY: of the bits that there are, each sequence before took less than `PLAIN_BITS`, so that none is missing yet.
-        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> 1 >> rest;
-        // Where bits are missing, less than none: this sequence is the last one then.
-        bits = bits.wrapping_add(rest as usize).wrapping_sub(63);
+        // SAFETY: each sequence before took less than `PLAIN_BITS`, so that as many are left, which are a word of the stream.
+        let word = unsafe { word(stream, bits / 8 - WORD) } << (!bits & 7) >> 1 >> rest;
+        bits = bits + rest as usize - 63;
         // From the end: the states of offset, match length and literal length, and the bits of the offset.
         let (literal_len, match_len, base) = (usize::from(literal.base), usize::from(matched.base), from.base);
         let behind = word >> ((from.bits + matched.bits) & 63);
@@ -185,10 +183,10 @@ fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usiz
         written += match_len;
         done += 1;
     }
-    state.bits.left = bits.cast_signed() - 7;
-    if state.bits.left < 0 || used > literals.len {
+    if used > literals.len {
         return None;
     }
+    state.bits.left = bits - 7;
     (state.literal_length, state.offset, state.match_length) = (literal_length, offset, match_length);
     (state.repeats, state.used, state.written) = (repeats, used, written);
     Some(done)
@@ -199,8 +197,7 @@ fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usiz
 #[inline(never)]
 fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize) -> Option<usize> {
     let Block { tables, literals, .. } = *block;
-    let stream = state.bits.bytes;
-    let Ok(left) = usize::try_from(state.bits.left) else { return None };
+    let Bits { bytes: stream, left } = state.bits;
     let Some(limit) = block.limit.checked_sub(ANY_OUTPUT).filter(|limit| state.written < *limit) else { return Some(0) };
     let State { mut literal_length, mut offset, mut match_length, mut repeats, mut used, mut written, .. } = *state;
     if used > literals.len {
@@ -220,8 +217,8 @@ fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize)
         if !(6..64).contains(&rest) || (literal.extra | matched.extra) >= 16 || bits < u64::BITS as usize + 7 {
             break;
         }
-        // SAFETY: no more than the bits that there are.
-        let word = unsafe { word(stream, bits / 8) } << (!bits & 7) >> 1 >> rest;
+        // SAFETY: as many bits are left as a word has, and so it is one of the stream.
+        let word = unsafe { word(stream, bits / 8 - WORD) } << (!bits & 7) >> 1 >> rest;
         // From the end: the states of offset, match length and literal length, and the bits of literal length, match length and offset.
         let behind = word >> ((from.bits + matched.bits) & 63);
         let next_offset = usize::from(from.next) + low_bits(word, from.bits);
@@ -280,7 +277,7 @@ fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize)
         written += match_len;
         done += 1;
     }
-    state.bits.left = bits.cast_signed() - 7;
+    state.bits.left = bits - 7;
     (state.literal_length, state.offset, state.match_length) = (literal_length, offset, match_length);
     (state.repeats, state.used, state.written) = (repeats, used, written);
     Some(done)

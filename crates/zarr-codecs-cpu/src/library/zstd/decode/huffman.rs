@@ -130,15 +130,15 @@ impl Tables {
         if !self.has_tree {
             return None;
         }
-        self.finish(&mut Bits::new(encoded, start, end)?, literals)
+        self.finish(&mut Bits::new(encoded.get(start..end)?)?, literals)
     }
 
     /// Decodes the rest of a stream, which ends with the last of `literals`.
     fn finish(&self, bits: &mut Bits<'_>, literals: &mut [u8]) -> Option<()> {
         for literal in literals {
-            let single = self.singles.get((bits.peek()? >> (u64::BITS - MAX_LOG)) as usize)?;
+            let single = self.singles.get((bits.peek() >> (u64::BITS - MAX_LOG)) as usize)?;
             *literal = (single >> 8) as u8;
-            bits.left -= (single & 0xFF) as isize;
+            bits.left = bits.left.checked_sub(usize::from(single & 0xFF))?;
         }
         (bits.left == 0).then_some(())
     }
@@ -163,71 +163,67 @@ impl Tables {
         }
         let each = literals.len().div_ceil(4);
         let mut parts = literals.chunks_mut(each);
-        let mut streams = ends.map(|(start, end)| Stream::new(encoded, start, end, parts.next().unwrap_or_default()));
+        let mut streams = ends.map(|(start, end)| Stream::new(encoded.get(start..end)?, parts.next().unwrap_or_default()));
         let [Some(a), Some(b), Some(c), Some(d)] = &mut streams else { return None };
         let mut streams = [a, b, c, d];
-        if with_pairs {
-            decode_pairs(&self.pairs, encoded, &mut streams);
-        } else {
-            decode_singles(&self.singles, encoded, &mut streams);
+        if streams.iter().all(|stream| stream.bits.bytes.len() >= WORD) {
+            if with_pairs {
+                decode_pairs(&self.pairs, &mut streams);
+            } else {
+                decode_singles(&self.singles, &mut streams);
+            }
         }
         for stream in streams {
-            let mut bits = stream.rest(encoded)?;
-            self.finish(&mut bits, stream.literals.get_mut(stream.decoded..)?)?;
+            self.finish(&mut stream.bits, stream.literals.get_mut(stream.decoded..)?)?;
         }
         Some(())
     }
 }
 
 /// One of four streams, on the way.
-struct Stream<'a> {
-    start: usize,
-    end: usize,
-    literals: &'a mut [u8],
+struct Stream<'e, 'l> {
+    bits: Bits<'e>,
+    literals: &'l mut [u8],
     /// How many of them are.
     decoded: usize,
-    /// Where in `encoded` the word that is being read begins.
-    at: usize,
-    /// The word, without the bits that were read; its lowest bit, which is read in no step, is set, so that it tells how many that were.
-    word: u64,
 }
 
-impl<'a> Stream<'a> {
-    fn new(encoded: &[u8], start: usize, end: usize, literals: &'a mut [u8]) -> Option<Self> {
-        let last = encoded.get(start..end)?.last()?;
-        let at = end.checked_sub(WORD)?;
-        // SAFETY: `end` is an end within `encoded`.
-        let word = unsafe { word(encoded, at) } | 1;
-        // From behind the highest bit.
-        (*last != 0).then_some(Self { start, end, literals, decoded: 0, at, word: word << (last.leading_zeros() + 1) })
+impl<'e, 'l> Stream<'e, 'l> {
+    fn new(bytes: &'e [u8], literals: &'l mut [u8]) -> Option<Self> {
+        Some(Self { bits: Bits::new(bytes)?, literals, decoded: 0 })
     }
 
-    /// What is left to be decoded, one by one.
-    fn rest<'e>(&self, encoded: &'e [u8]) -> Option<Bits<'e>> {
-        let mut bits = Bits::new(encoded, self.start, self.end)?;
-        let behind = self.at + WORD;
-        bits.left = (behind.cast_signed() - self.start.cast_signed()) * 8 - self.word.trailing_zeros() as isize;
-        Some(bits)
+    /// Where in the stream, which has a word at least, the word begins that is read next; and the word, without the bits that are read. Its lowest bit, which is read in no round, is set, so that it tells how many these are.
+    fn start(&self) -> (usize, u64) {
+        let at = self.bits.bytes.len() - WORD;
+        // SAFETY: the last word of the stream.
+        let word = unsafe { word(self.bits.bytes, at) } | 1;
+        (at, word << (self.bits.bytes.len() * 8 - self.bits.left))
+    }
+
+    fn go_on(&mut self, at: usize, word: u64, decoded: usize) {
+        self.bits.left = (at + WORD) * 8 - word.trailing_zeros() as usize;
+        self.decoded = decoded;
     }
 }
 
-/// The step of one stream to its next word. `$at` is at least [`STEP`] before.
+/// The step of a stream to its next word. `$at` is [`STEP`] before, at least.
 macro_rules! refill {
-    ($encoded:ident, $at:ident, $word:ident) => {
+    ($bytes:ident, $at:ident, $word:ident) => {
         let taken = $word.trailing_zeros() as usize;
         $at -= taken / 8;
-        // SAFETY: the word was within, and begins no later now; and no earlier than at 0, as this goes on by less than `STEP`.
-        $word = (unsafe { word($encoded, $at) } | 1) << (taken % 8);
+        // SAFETY: the word was within the stream, and begins no later now; and it begins less than `STEP` before where it did.
+        $word = (unsafe { word($bytes, $at) } | 1) << (taken % 8);
     };
 }
 
-/// Decodes as much as can be without a look at where streams and literals end. Reads past the start of a stream go on in front of it, in `encoded`; what stands in `Stream` tells.
+/// Decodes as much as can be without a look at where streams and literals end. Each stream has a word at least.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 #[inline(never)]
-fn decode_singles(table: &[Single; 1 << MAX_LOG], encoded: &[u8], streams: &mut [&mut Stream<'_>; STREAMS]) {
+fn decode_singles(table: &[Single; 1 << MAX_LOG], streams: &mut [&mut Stream<'_, '_>; STREAMS]) {
     let [s0, s1, s2, s3] = streams;
-    let [(mut a0, mut w0), (mut a1, mut w1), (mut a2, mut w2), (mut a3, mut w3)] =
-        [(s0.at, s0.word), (s1.at, s1.word), (s2.at, s2.word), (s3.at, s3.word)];
+    let [(mut a0, mut w0), (mut a1, mut w1), (mut a2, mut w2), (mut a3, mut w3)] = [s0.start(), s1.start(), s2.start(), s3.start()];
+    let [b0, b1, b2, b3] = [s0.bits.bytes, s1.bits.bytes, s2.bits.bytes, s3.bits.bytes];
     let [l0, l1, l2, l3] = [&mut *s0.literals, &mut *s1.literals, &mut *s2.literals, &mut *s3.literals];
     let shortest = l0.len().min(l1.len()).min(l2.len()).min(l3.len());
     let mut decoded = 0;
@@ -256,25 +252,25 @@ fn decode_singles(table: &[Single; 1 << MAX_LOG], encoded: &[u8], streams: &mut 
                 )+};
             }
             look_up_all!(0 1 2 3 4);
-            refill!(encoded, a0, w0);
-            refill!(encoded, a1, w1);
-            refill!(encoded, a2, w2);
-            refill!(encoded, a3, w3);
+            refill!(b0, a0, w0);
+            refill!(b1, a1, w1);
+            refill!(b2, a2, w2);
+            refill!(b3, a3, w3);
             decoded += LOOKUPS;
         }
     }
     for (stream, (at, word)) in streams.iter_mut().zip([(a0, w0), (a1, w1), (a2, w2), (a3, w3)]) {
-        (stream.at, stream.word, stream.decoded) = (at, word, decoded);
+        stream.go_on(at, word, decoded);
     }
 }
 
 /// The same with pairs.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
 #[inline(never)]
-fn decode_pairs(table: &[Pair; 1 << MAX_LOG], encoded: &[u8], streams: &mut [&mut Stream<'_>; STREAMS]) {
+fn decode_pairs(table: &[Pair; 1 << MAX_LOG], streams: &mut [&mut Stream<'_, '_>; STREAMS]) {
     let [s0, s1, s2, s3] = streams;
-    let [(mut a0, mut w0), (mut a1, mut w1), (mut a2, mut w2), (mut a3, mut w3)] =
-        [(s0.at, s0.word), (s1.at, s1.word), (s2.at, s2.word), (s3.at, s3.word)];
+    let [(mut a0, mut w0), (mut a1, mut w1), (mut a2, mut w2), (mut a3, mut w3)] = [s0.start(), s1.start(), s2.start(), s3.start()];
+    let [b0, b1, b2, b3] = [s0.bits.bytes, s1.bits.bytes, s2.bits.bytes, s3.bits.bytes];
     let [l0, l1, l2, l3] = [&mut *s0.literals, &mut *s1.literals, &mut *s2.literals, &mut *s3.literals];
     let [mut d0, mut d1, mut d2, mut d3] = [0; STREAMS];
     loop {
@@ -302,14 +298,14 @@ fn decode_pairs(table: &[Pair; 1 << MAX_LOG], encoded: &[u8], streams: &mut [&mu
                 look_up!(l2, w2, d2);
                 look_up!(l3, w3, d3);
             }
-            refill!(encoded, a0, w0);
-            refill!(encoded, a1, w1);
-            refill!(encoded, a2, w2);
-            refill!(encoded, a3, w3);
+            refill!(b0, a0, w0);
+            refill!(b1, a1, w1);
+            refill!(b2, a2, w2);
+            refill!(b3, a3, w3);
         }
     }
     for (stream, (at, word, decoded)) in streams.iter_mut().zip([(a0, w0, d0), (a1, w1, d1), (a2, w2, d2), (a3, w3, d3)]) {
-        (stream.at, stream.word, stream.decoded) = (at, word, decoded);
+        stream.go_on(at, word, decoded);
     }
 }
 
@@ -318,7 +314,7 @@ fn read_weights(encoded: &[u8], start: usize, end: usize, weights: &mut [u8; SYM
     let (counts, taken) = fse::Counts::read(encoded.get(start..end)?, WEIGHTS, WEIGHT_LOG)?;
     let mut table = [(0u8, 0u8, 0u16); 1 << WEIGHT_LOG];
     fse::build(&counts, &mut table, |symbol, bits, base| Some((symbol, bits, base)))?;
-    let mut bits = Bits::new(encoded, start + taken, end)?;
+    let mut bits = Bits::new(encoded.get(start + taken..end)?)?;
     let (mut state, mut other) = (bits.read(counts.log)?, bits.read(counts.log)?);
     // Room for the one that is read, for the last, and for the one that is not written.
     for count in 0..SYMBOLS - 2 {

@@ -124,16 +124,9 @@ impl Blocks {
         let bytes = if bytes.len() == header.len() { bytes } else { &[] };
         let decoder = self.decoder.as_mut()?;
         let limit = ring.len().min(written.checked_add(self.frame.block_max)?);
-        // In front of streams of bits there is to be a word.
-        let mut block = std::mem::take(&mut decoder.block);
-        block.clear();
-        block.extend_from_slice(&[0; memory::WORD]);
-        block.extend_from_slice(bytes);
         let output = Output { bytes: ring, written, limit, lap: self.lap };
         // SAFETY: the processor has the instructions, or there were no `Blocks`.
-        let written = unsafe { decoder.block(header, &block, memory::WORD, block.len(), output) };
-        decoder.block = block;
-        written
+        unsafe { decoder.block(header, bytes, 0, bytes.len(), output) }
     }
 }
 
@@ -197,22 +190,12 @@ struct Decoder {
     sequences: sequences::Tables,
     repeats: Repeats,
     literals: literals::Room,
-    /// Of one that is decoded alone, the encoded bytes.
-    #[cfg(feature = "zstd")]
-    block: Vec<u8>,
 }
 
 impl Decoder {
     fn new() -> Box<Self> {
         let literals = [0; size_of::<literals::Room>()];
-        Box::new(Self {
-            huffman: huffman::Tables::new(),
-            sequences: sequences::Tables::new(),
-            repeats: FIRST_REPEATS,
-            literals,
-            #[cfg(feature = "zstd")]
-            block: Vec::new(),
-        })
+        Box::new(Self { huffman: huffman::Tables::new(), sequences: sequences::Tables::new(), repeats: FIRST_REPEATS, literals })
     }
 
     /// Makes it ready for a frame.
@@ -271,7 +254,7 @@ impl Decoder {
                     return None;
                 }
                 let stream = end - sequences.len() + self.sequences.read(*modes, sequences)?;
-                let bits = Bits::new(encoded, stream, end)?;
+                let bits = Bits::new(encoded.get(stream..)?)?;
                 let block = Block { tables: &self.sequences, bits, count, literals, limit, lap };
                 execute::execute(&block, &mut self.repeats, bytes, written)
             }
