@@ -344,8 +344,7 @@ pub fn codec_zstd(encoded: &[u8]) {
     const LEN: usize = 1 << 14;
     const CODECS: &str = r#"["bytes", {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
     static CHAINS: LazyLock<[Chain; 2]> = LazyLock::new(|| {
-        let growing =
-            r#"["bytes", {"name": "gzip", "configuration": {"level": 1}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
+        let growing = r#"["bytes", {"name": "gzip", "configuration": {"level": 1}}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]"#;
         [CODECS, growing].map(|codecs| bind(r#""uint8""#, &[LEN as u64], codecs).expect("a codec"))
     });
     let [exact, growing] = &*CHAINS;
