@@ -110,7 +110,7 @@ fn nothing_is_taken_that_libzstd_refuses() {
     let (mut good, mut taken) = (0, 0);
     // Codes of offsets from 2^31 on, which are less than 0 in 32 bits: found by trying many.
     let found = [36_521, 75_381, 110_042, 195_413, 285_967];
-    for seed in seeds(20_000).chain(found) {
+    for seed in seeds(5000).chain(found) {
         let chunk = generator.chunk(seed);
         good += u32::from(oracle.decode(&chunk.bytes, chunk.size).is_ok());
         taken += u32::from(is_taken(&mut oracle, &chunk.bytes, chunk.size, &(seed, chunk.made_by)));
@@ -132,7 +132,7 @@ fn damaged_frames_are_as_to_libzstd() {
         })
         .collect();
     let mut taken = 0;
-    for seed in seeds(4000) {
+    for seed in seeds(20_000) {
         let rng = &Rng::new(seed);
         let (kind, len, frame) = &frames[rng.below(frames.len())];
         let (len, mut encoded) = (*len, frame.clone());
