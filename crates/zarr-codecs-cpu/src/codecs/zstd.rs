@@ -17,8 +17,8 @@
 //! * *Dictionaries* are refused: Zarr has no place to keep one.
 //! * Frames of the formats before 0.8 are refused.
 //!
-//! Large chunks, and those of which the front is wanted, are decoded in pieces, with memory for the window and not for the chunk. An encoder that reaches back further than the window of its frame, which
-//! RFC 8878 §3.1.1.1.2 forbids, is not always found out by libzstd then: such a frame, if it has no checksum and our decoder cannot be had, may decode to other bytes than at once.
+//! Large chunks, and those of which the front is wanted, are decoded in pieces, with memory for the window and not for the chunk. An encoder may reach back further than the window of its frame, though
+//! RFC 8878 §3.1.1.1.2 forbids it, and libzstd does not look: such a frame is decoded at once, and in pieces by libzstd are only those with a checksum.
 //! Of one frame that says that it is as large as the chunk, and has no checksum, the front can be had alone: what lies behind it is not looked at, bad or not.
 //!
 //! One frame with a content size is written.

@@ -28,6 +28,8 @@ pub(crate) struct Pieces {
     memory: Memory,
     /// Who decodes the frame: the decoder of our own, or libzstd.
     blocks: Option<Blocks>,
+    /// Whether it may be the decoder of our own: always, but in tests of the other.
+    is_ours: bool,
     stage: Stage,
     /// How many bytes the stage takes at once.
     wanted: usize,
@@ -73,6 +75,7 @@ impl Pieces {
         Self {
             memory,
             blocks: None,
+            is_ours: true,
             stage: Stage::Header,
             wanted: START,
             room: 0,
@@ -179,7 +182,7 @@ impl Pieces {
             return self.end_frame_if_done();
         }
         self.left_of_frame = (header.frameContentSize != sys::ZSTD_CONTENTSIZE_UNKNOWN as u64).then_some(content_size);
-        self.blocks = Blocks::begin(bytes);
+        self.blocks = if self.is_ours { Blocks::begin(bytes) } else { None };
         let window = match &self.blocks {
             Some(blocks) => blocks.ring_len(),
             // SAFETY: no conditions.
@@ -198,6 +201,10 @@ impl Pieces {
             return Err("its window is as large as the chunk");
         }
         self.turn = (window < most).then_some(block);
+        // libzstd does not look whether a match begins in the window: where the ring goes around, it may be of what was written over, or of another chunk.
+        if self.turn.is_some() && self.blocks.is_none() && header.checksumFlag == 0 {
+            return Err("nothing tells of it in pieces whether it is right");
+        }
         self.room = window.min(most);
         (self.at, self.lent) = (0, 0);
         if self.memory.ring.len() < self.room {
@@ -538,6 +545,32 @@ mod tests {
             let mut bad = encoded.clone();
             *bad.last_mut().unwrap() ^= 1;
             assert!(!(checksum && verdict(&bad, "the checksum")));
+        }
+    }
+
+    /// A match from before the window, which libzstd takes at once, and in a ring of what lies there by chance. The dictionary 0, which is none, may be told.
+    #[test]
+    fn nothing_of_another_chunk_is_in_what_the_ring_holds() {
+        let header = [0x28, 0xB5, 0x2F, 0xFD];
+        let blocks = [
+            // 1,024, 1,024 and 100 times a byte; a sequence without literals, of 3 bytes 2,148 before; 1,000 times a byte.
+            &[0x02, 0x20, 0x00, 0x01, 0x02, 0x20, 0x00, 0x02, 0x22, 0x03, 0x00, 0x03][..],
+            &[0x44, 0x00, 0x00, 0x00, 0x01, 0x54, 0x00, 0x0B, 0x00, 0x67, 0x08, 0x43, 0x1F, 0x00, 0x04],
+        ];
+        let len = 3151;
+        for descriptor in [&[0x01, 0x00, 0x00][..], &[0x00, 0x00]] {
+            let encoded = [&header[..], descriptor, blocks[0], blocks[1]].concat();
+            let mut at_once = vec![0; len];
+            assert!(decompress(&encoded, &mut at_once) == Ok(len) && at_once[2148..2151] == [1, 1, 1]);
+            assert!(in_pieces(&encoded, len, 100).is_err());
+        }
+        // Where libzstd decodes, it is not to be found out.
+        let whole = data(100_000);
+        for (window_log, checksum, is_taken) in [(12, true, true), (12, false, false), (18, false, true)] {
+            let mut pieces = Pieces::new(whole.len(), if window_log == 18 { 50_000 } else { whole.len() });
+            pieces.is_ours = false;
+            let decoded = pieces.decode(&frame(&whole, window_log, true, checksum), &mut |_| {});
+            assert_eq!(decoded.is_ok(), is_taken, "window 2^{window_log}");
         }
     }
 

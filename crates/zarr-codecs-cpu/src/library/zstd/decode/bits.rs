@@ -6,7 +6,7 @@ use super::memory::{WORD, word};
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     pub(super) bytes: &'a [u8],
-    /// How many bits are not read: at most those below the mark, the highest 1 of the last byte.
+    /// How many bits are not read. Never more than the bytes have: whoever reads without a look at their length relies on it.
     pub(super) left: usize,
 }
 

@@ -15,11 +15,12 @@ use super::literals::{Literals, MARGIN};
 use super::memory::{WIDE, WIDTH, WORD, load, load_wide, store, store_wide, word};
 use super::sequences::Tables;
 
-/// More bits than a sequence has where its lengths have none of their own: 31 of an offset, and 26 of states.
+/// More bits than a sequence has where its lengths have none of their own: 31 at most for the offset and its next state, 18 for those of the lengths. As many are a word.
 const PLAIN_BITS: usize = 64;
 /// More bytes than such a sequence makes and overwrites: 15 literals, and three registers for a match of up to 34.
 const PLAIN_OUTPUT: usize = 64;
-/// More literals than it has; so many more sequences may be executed than there are literals for, as these are followed by bytes that may be read.
+/// More literals than it has. So many more sequences may be executed than there are literals for, as these are followed by bytes that may be read: the last of `len / 16 + 63` sequences
+/// loads a register at `15 * (len / 16 + 62)` at most, which ends within `len + MARGIN`.
 const PLAIN_LITERALS: usize = 16;
 const PLAIN_AHEAD: usize = MARGIN / PLAIN_LITERALS - 1;
 /// How much [`any`] overwrites at most behind a sequence.
@@ -174,6 +175,7 @@ fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usiz
         } else {
             (repeats, distance) = repeat(repeats, value, literal_len);
         }
+        // Of what is behind `written`, or 0.
         if distance.wrapping_sub(1) >= written {
             copy_from_lap(block.lap, output, written, distance, match_len)?;
         } else {
@@ -212,8 +214,9 @@ fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize)
         let from = unsafe { tables.offsets.entries.get_unchecked(offset) };
         // SAFETY: likewise.
         let matched = unsafe { tables.match_lengths.entries.get_unchecked(match_length) };
+        // Of 63 bits, modulo 256: -18 at least, which is 238; or 110 to 160 with the mark of an offset.
         let rest = literal.rest.wrapping_add(from.rest).wrapping_add(matched.rest);
-        // A word has 57 bits at least; and lengths of 16 bits have another base.
+        // A word has 57 bits at least; lengths of 16 bits have another base; and a word of the stream is to be left.
         if !(6..64).contains(&rest) || (literal.extra | matched.extra) >= 16 || bits < u64::BITS as usize + 7 {
             break;
         }
@@ -264,10 +267,11 @@ fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize)
             (repeats, distance) = repeat(repeats, value, literal_len);
         } else {
             repeats = _mm_insert_epi32::<3>(repeats, value);
-            // SAFETY: one of the rows.
+            // SAFETY: 4, or 0 to 2, as a value that is not more than 0 is -2 to 0.
             repeats = unsafe { roll(repeats, which) };
             distance = _mm_cvtsi128_si32(repeats).cast_unsigned() as usize;
         }
+        // Of what is behind `written`, or 0.
         if distance.wrapping_sub(1) >= written {
             copy_from_lap(block.lap, output, written, distance, match_len)?;
         } else {
@@ -302,11 +306,11 @@ fn one(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, is_last: boo
     }
     let literals = literals.bytes.get(..literals.len)?.get(state.used..)?.get(..literal_len)?;
     let start = state.written.checked_add(literal_len)?;
+    let end = start.checked_add(match_len).filter(|end| *end <= limit)?;
     output.get_mut(state.written..start)?.copy_from_slice(literals);
     state.used += literal_len;
     let (repeats, distance) = repeat(state.repeats, value, literal_len);
     state.repeats = repeats;
-    let end = start.checked_add(match_len).filter(|end| *end <= limit)?;
     if distance.wrapping_sub(1) >= start {
         copy_from_lap(block.lap, output, start, distance, match_len)?;
     } else {
@@ -316,7 +320,7 @@ fn one(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, is_last: boo
     Some(())
 }
 
-/// Copies a match to `at` that begins behind that in the ring, or fails: at the end of the lap before, if there was one.
+/// Copies a match to `at` that begins behind that in the ring: at the end of the lap before. `None` where there was none, for a distance of 0, and for one that is not within the window.
 #[inline(never)]
 fn copy_from_lap(lap: Lap, output: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
     let before = distance.checked_sub(at).filter(|_| (1..=lap.window).contains(&distance))?;
@@ -355,7 +359,7 @@ fn repeat(repeats: __m128i, value: i32, literal_len: usize) -> (__m128i, usize) 
         let distance = if which == NEW { value } else { _mm_cvtsi128_si32(repeats).wrapping_sub(1) };
         _mm_insert_epi32::<0>(_mm_bslli_si128::<4>(repeats), distance)
     } else {
-        // SAFETY: one of the rows.
+        // SAFETY: 0 to 2, as a value that is not more than 0 is -2 to 0.
         unsafe { roll(repeats, which) }
     };
     (repeats, _mm_cvtsi128_si32(repeats).cast_unsigned() as usize)
@@ -376,7 +380,7 @@ unsafe fn roll(repeats: __m128i, which: i32) -> __m128i {
 /// Copies a match. `ANY`: of any length; else of 34 at most.
 ///
 /// # Safety
-/// `distance` is 1 to `at`. There are 48 bytes at `at`; with `ANY`, `len + 64`.
+/// `distance` is 1 to `at`. There are 48 bytes behind `at`, which is what a match of 34 overwrites at most; with `ANY`, `len + 64`, of which `len + 31` are.
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn copy_match<const ANY: bool>(output: &mut [u8], at: usize, distance: usize, len: usize) {
@@ -384,13 +388,13 @@ unsafe fn copy_match<const ANY: bool>(output: &mut [u8], at: usize, distance: us
     // SAFETY: before `at`, where there are as many.
     let first = unsafe { load(output, from) };
     if distance >= WIDTH {
-        // SAFETY: there are as many.
+        // SAFETY: so many behind `at`.
         unsafe { store(output, at, first) };
         if ANY || len > WIDTH {
             // One after the other: they may overlap.
             // SAFETY: what was stored, or is before.
             let second = unsafe { load(output, from + WIDTH) };
-            // SAFETY: there are as many.
+            // SAFETY: so many behind `at`.
             unsafe { store(output, at + WIDTH, second) };
             if !ANY {
                 // SAFETY: as above.
@@ -408,16 +412,16 @@ unsafe fn copy_match<const ANY: bool>(output: &mut [u8], at: usize, distance: us
         }
         return;
     }
-    // SAFETY: so many rows, and one more.
+    // SAFETY: a row of two registers for each distance below 16, and for 0.
     let row = unsafe { load(REPEAT.as_flattened(), distance * 2 * WIDTH) };
     let repeated = _mm_shuffle_epi8(first, row);
-    // SAFETY: there are as many.
+    // SAFETY: so many behind `at`.
     unsafe { store(output, at, repeated) };
     if len > WIDTH {
         // SAFETY: a row is of twice the width.
         let row = unsafe { load(REPEAT.as_flattened(), distance * 2 * WIDTH + WIDTH) };
         let repeated = _mm_shuffle_epi8(first, row);
-        // SAFETY: there are as many.
+        // SAFETY: so many behind `at`.
         unsafe { store(output, at + WIDTH, repeated) };
         // From as many distances before as make up a register, which are less than two.
         let back = distance * WIDTH.div_ceil(distance);

@@ -7,7 +7,7 @@ use super::huffman::Tables;
 pub(super) const MARGIN: usize = 1024;
 
 /// Room for the literals of a block.
-pub(super) type Room = [u8; BLOCK_MAXIMUM_SIZE + MARGIN];
+pub(super) const ROOM: usize = BLOCK_MAXIMUM_SIZE + MARGIN;
 
 /// The literals of a block.
 #[derive(Clone, Copy)]
@@ -18,9 +18,9 @@ pub(super) struct Literals<'a> {
 }
 
 impl<'a> Literals<'a> {
-    /// Reads those of the block at `start` of `encoded`, which ends with it, and answers with where their section ends, too. They are decoded to `room`, or where they are.
+    /// Reads those of the block at `start` of `encoded`, which ends with it, and answers with where their section ends, too. They are decoded to `room`, of [`ROOM`] bytes, or are where they are.
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    pub(super) fn read(encoded: &'a [u8], start: usize, tables: &mut Tables, room: &'a mut Room) -> Option<(Self, usize)> {
+    pub(super) fn read(encoded: &'a [u8], start: usize, tables: &mut Tables, room: &'a mut [u8]) -> Option<(Self, usize)> {
         let end = encoded.len();
         let block = encoded.get(start..)?;
         let first = *block.first()?;

@@ -117,11 +117,11 @@ impl Blocks {
                 }
                 header
             }
-            Next::Block(header) => header,
-            Next::End => return None,
+            Next::Block(header) if bytes.len() == header.len() => header,
+            _ => return None,
         };
+        let bytes = if header.len() > 0 { bytes } else { &[] };
         self.next = if header.is_last { Next::End } else { Next::Header };
-        let bytes = if bytes.len() == header.len() { bytes } else { &[] };
         let decoder = self.decoder.as_mut()?;
         let limit = ring.len().min(written.checked_add(self.frame.block_max)?);
         let output = Output { bytes: ring, written, limit, lap: self.lap };
@@ -152,10 +152,10 @@ struct Frame {
 }
 
 impl Frame {
-    /// `None` with a checksum, a dictionary or the reserved bit, and for windows that libzstd does not take.
+    /// `None` with a checksum, a dictionary or the reserved bit, and for the largest windows.
     fn read(encoded: &[u8]) -> Option<Self> {
         let (descriptor, mut rest) = encoded.strip_prefix(&MAGIC_NUMBER)?.split_first()?;
-        if descriptor & 0b1111 != 0 {
+        if descriptor & 0b1100 != 0 {
             return None;
         }
         let is_single_segment = descriptor & 0x20 != 0;
@@ -165,6 +165,14 @@ impl Frame {
             let base = 1u64.checked_shl(10 + u32::from(byte >> 3)).filter(|base| *base <= 1 << 30)?;
             window = base + base / 8 * u64::from(byte & 7);
             rest = behind;
+        }
+        let width = match descriptor & 3 {
+            3 => 4,
+            width => usize::from(width),
+        };
+        let (dictionary, rest) = rest.split_at_checked(width)?;
+        if dictionary.iter().any(|byte| *byte != 0) {
+            return None;
         }
         let width = match descriptor >> 6 {
             0 => usize::from(is_single_segment),
@@ -189,12 +197,13 @@ struct Decoder {
     huffman: huffman::Tables,
     sequences: sequences::Tables,
     repeats: Repeats,
-    literals: literals::Room,
+    /// [`literals::ROOM`] bytes: too many for a stack.
+    literals: Vec<u8>,
 }
 
 impl Decoder {
     fn new() -> Box<Self> {
-        let literals = [0; size_of::<literals::Room>()];
+        let literals = vec![0; literals::ROOM];
         Box::new(Self { huffman: huffman::Tables::new(), sequences: sequences::Tables::new(), repeats: FIRST_REPEATS, literals })
     }
 

@@ -165,7 +165,7 @@ impl Kind for MatchLengths {
 
 /// What the states of a kind stand for.
 pub(super) struct Table<K: Kind, const STATES: usize> {
-    /// Of any, the next state is one of these, whatever its bits.
+    /// Of any, also of one of a block before or of a table that was not finished, the next state is one of these, whatever its bits: whoever looks them up relies on it.
     pub(super) entries: [K::Entry; STATES],
     /// How many bits the first state has.
     log: u32,
