@@ -6,8 +6,8 @@
 //! Specification: [registry, `zstd`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd);
 //! [RFC 8878](https://www.rfc-editor.org/rfc/rfc8878). The library is libzstd, by way of [`zstd`](https://docs.rs/zstd).
 //!
-//! One frame without a checksum, which is what Zarr's writers make, is decoded by a decoder of our own, which is faster (x86-64 with AVX2 and BMI2, as most have since 2015). All others are libzstd's, and so is every frame that is not in
-//! order: what is read and what is refused is what libzstd says.
+//! One frame without a checksum, which is what Zarr's writers make, is decoded by a decoder of our own, which is faster (x86-64 with AVX2 and BMI2, as most have since 2015), where the size is known: not in front of strings and other
+//! elements of variable length. All others are libzstd's, and so is every frame that is not in order: what is read and what is refused is what libzstd says.
 //!
 //! Where implementations part ways:
 //! * *Frames without content size*, which streaming writers leave, are read: the size comes from Zarr's metadata.

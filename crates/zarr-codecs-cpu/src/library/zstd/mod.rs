@@ -34,7 +34,7 @@ pub(crate) fn decompress(encoded: &[u8], decoded: &mut [u8]) -> Result<usize, Pr
     }
 }
 
-/// As [`decompress`], to a vector with capacity for what comes out.
+/// As [`decompress`], to a vector with capacity for what comes out, and by libzstd: our own decoder writes to memory that is initialised.
 #[cfg(feature = "zstd")]
 pub(crate) fn decompress_growing(encoded: &[u8], decoded: &mut Vec<u8>) -> Result<usize, Problem> {
     decompress_by_library(encoded, decoded)

@@ -132,12 +132,8 @@ fn plain(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usiz
     let mut bits = left + 7;
     let mut done = 0;
     while done < most {
-        // SAFETY: the first state is one of the table, and so is the next of any.
-        let literal = unsafe { tables.literal_lengths.entries.get_unchecked(literal_length) };
-        // SAFETY: likewise.
-        let from = unsafe { tables.offsets.entries.get_unchecked(offset) };
-        // SAFETY: likewise.
-        let matched = unsafe { tables.match_lengths.entries.get_unchecked(match_length) };
+        // SAFETY: the first states are of the tables, and so are the next of any.
+        let (literal, from, matched) = unsafe { tables.look_up(literal_length, offset, match_length) };
         // Of 63 bits.
         let rest = u32::from(literal.rest_if_plain) + u32::from(from.rest) + u32::from(matched.rest_if_plain);
         if rest > 63 {
@@ -208,12 +204,8 @@ fn any(block: &Block<'_>, output: &mut [u8], state: &mut State<'_>, most: usize)
     let mut bits = left + 7;
     let mut done = 0;
     while done < most {
-        // SAFETY: the first state is one of the table, and so is the next of any.
-        let literal = unsafe { tables.literal_lengths.entries.get_unchecked(literal_length) };
-        // SAFETY: likewise.
-        let from = unsafe { tables.offsets.entries.get_unchecked(offset) };
-        // SAFETY: likewise.
-        let matched = unsafe { tables.match_lengths.entries.get_unchecked(match_length) };
+        // SAFETY: the first states are of the tables, and so are the next of any.
+        let (literal, from, matched) = unsafe { tables.look_up(literal_length, offset, match_length) };
         // Of 63 bits, modulo 256: -18 at least, which is 238; or 110 to 160 with the mark of an offset.
         let rest = literal.rest.wrapping_add(from.rest).wrapping_add(matched.rest);
         // A word has 57 bits at least; lengths of 16 bits have another base; and a word of the stream is to be left.

@@ -231,6 +231,21 @@ impl Tables {
         Some(taken)
     }
 
+    /// What three states stand for.
+    ///
+    /// # Safety
+    /// Each is less than the states of its table.
+    #[inline(always)]
+    pub(super) unsafe fn look_up(&self, literal_length: usize, offset: usize, match_length: usize) -> (&Length, &Offset, &Length) {
+        // SAFETY: by the caller's promise.
+        let literal_length = unsafe { self.literal_lengths.entries.get_unchecked(literal_length) };
+        // SAFETY: by the caller's promise.
+        let offset = unsafe { self.offsets.entries.get_unchecked(offset) };
+        // SAFETY: by the caller's promise.
+        let match_length = unsafe { self.match_lengths.entries.get_unchecked(match_length) };
+        (literal_length, offset, match_length)
+    }
+
     /// Whether many lengths have bits of their own.
     pub(super) fn has_long_lengths(&self) -> bool {
         self.literal_lengths.long + self.match_lengths.long > LONG_ARE_COMMON
